@@ -166,6 +166,9 @@ class Snapshot:
     paused: bool = False
     providers: tuple[ProviderView, ...] = ()
     journal: tuple[JournalEntry, ...] = ()
+    """The newest entries."""
+    journal_total: int = 0
+    """Entries of this session so far, so that a reader finds what is new."""
     rate: Series = Series(0.0, 1.0)
     tokens_rate: Series = Series(0.0, 1.0)
     errors_rate: Series = Series(0.0, 1.0)

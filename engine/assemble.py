@@ -1,0 +1,131 @@
+"""Puts a session together: what is on disk, the schedule, the statistics, the policies."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from engine.breaker import Breakers
+from engine.client import Client
+from engine.clock import Clock, randomness
+from engine.deadline import deadline_s
+from engine.feeder import Feeder
+from engine.gate import Gate, dataset_stats
+from engine.journal import Journal, skipped_earlier
+from engine.jsonlines import repair_tail
+from engine.ledger import ATTEMPTS, Ledger, read_ledger
+from engine.limits import Limiter
+from engine.plan import DatasetPlan, Plan
+from engine.reading import Reader
+from engine.records import unknown_record
+from engine.request import Asking
+from engine.retry import RetryPolicy
+from engine.rundir import EVENTS, HISTORY
+from engine.schedule import Queue, Schedule
+from engine.session import Session
+from engine.sink import Sink
+from engine.stats import RunStats
+
+
+async def assemble(
+    plan: Plan,
+    *,
+    client: Client,
+    reader: Reader,
+    clock: Clock,
+    executor: ThreadPoolExecutor,
+    seed: int | None = None,
+) -> Session:
+    """Read the run directory and build the session that goes on from it."""
+    loop = asyncio.get_running_loop()
+    for name in (EVENTS, HISTORY):
+        repair_tail(plan.folder / name)
+    sink = Sink(plan.folder)
+    journal = Journal(sink, clock)
+    stats = RunStats(clock.monotonic())
+    asking = Asking(plan.manifest.endpoint, plan.facts.api, plan.facts.token_ids)
+    gate = Gate(plan, stats)
+    skipped = skipped_earlier(plan.folder)
+    feeders: dict[str, Feeder] = {}
+    queues: list[Queue] = []
+    for dataset in plan.datasets:
+        folder = plan.folder / dataset.name
+        ledger = await loop.run_in_executor(executor, partial(read_ledger, folder))
+        _record_unknown(sink, dataset.name, ledger)
+        stats.datasets[dataset.name] = dataset_stats(plan, dataset, clock.monotonic())
+        stats.datasets[dataset.name].restore(ledger)
+        feeder = _feeder(plan, dataset, ledger, asking, executor)
+        queue = Queue(dataset.name, dataset.prompts, skipped=dataset.name in skipped)
+        feeder.restored(queue)
+        feeders[dataset.name] = feeder
+        queues.append(queue)
+        _say_restored(journal, dataset.name, ledger)
+    schedule = Schedule(queues, allows=gate.allows)
+    gate.attach(schedule)
+    session = Session(
+        plan=plan,
+        clock=clock,
+        rng=randomness(seed),
+        client=client,
+        asking=asking,
+        reader=reader,
+        sink=sink,
+        journal=journal,
+        schedule=schedule,
+        stats=stats,
+        gate=gate,
+        limiter=Limiter(plan.concurrency, now=clock.monotonic()),
+        breakers=Breakers(sole=not plan.facts.avoidable),
+        retry=RetryPolicy(max_attempts=plan.manifest.limits.max_attempts),
+        feeders=feeders,
+    )
+    for note in plan.facts.notes:
+        journal.note("note", note)
+    return session
+
+
+def _feeder(
+    plan: Plan,
+    dataset: DatasetPlan,
+    ledger: Ledger,
+    asking: Asking,
+    executor: ThreadPoolExecutor,
+) -> Feeder:
+    if plan.options.retry_failed:
+        ledger.failed.clear()
+    timeout = plan.manifest.limits.request_timeout_s
+    # a cached resend is free only once the first request has ended
+    resend_after = deadline_s(timeout, ledger.latency) if asking.caches else 0.0
+    return Feeder(
+        plan.manifest,
+        dataset.dataset,
+        ledger,
+        plan.folder / dataset.name,
+        stop=dataset.stop,
+        resend_after_s=resend_after,
+        shard=plan.options.shard,
+        executor=executor,
+    )
+
+
+def _record_unknown(sink: Sink, name: str, ledger: Ledger) -> None:
+    """What a kill left open becomes attempts of family `unknown`: requests = rows + attempts."""
+    for sent in ledger.unknown:
+        record = unknown_record(sent)
+        sink.put(f"{name}/{ATTEMPTS}", record)
+        ledger.costs_unknown += 1
+
+
+def _say_restored(journal: Journal, name: str, ledger: Ledger) -> None:
+    parts = []
+    if ledger.rows:
+        parts.append(f"{ledger.rows} rows on disk")
+    if ledger.failed:
+        parts.append(f"{len(ledger.failed)} prompts given up earlier")
+    if ledger.unknown:
+        parts.append(f"{len(ledger.unknown)} requests of unknown outcome")
+    if ledger.torn:
+        parts.append(f"{ledger.torn} torn last lines moved aside")
+    if parts:
+        journal.note("note", f"{name}: resumed with {', '.join(parts)}", dataset=name)

@@ -1,0 +1,130 @@
+"""HTTP to the endpoint: httpx over aiohttp's transport, one wall-clock deadline per request.
+
+Why this transport, and how its exceptions mislead: encode/httpcore#1035 and CONTRIBUTING.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+import httpx
+import httpx_aiohttp
+
+from engine.errors import UsageError
+
+_CONNECT_S = 30.0
+_KEEP_ALIVE_S = 15.0
+_SPARE_DESCRIPTORS = 256
+_CAUSES = 8
+_UNBOUNDED = 1_000_000  # the schedule keeps the bound, so nothing ever queues inside the pool
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One answered request: HTTP status, headers in lower case, the whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request that got no answer: class names of the exception and its causes, outermost first.
+
+    `("Deadline",)` is our own wall clock.
+    """
+
+    names: tuple[str, ...]
+    message: str
+
+
+class Client:
+    """Talks to one endpoint; use as an async context."""
+
+    def __init__(self, base_url: str, *, key: str | None, headers: Mapping[str, str]) -> None:
+        self._base = base_url.rstrip("/")
+        sent = {"content-type": "application/json", **headers}
+        if key:
+            sent["authorization"] = f"Bearer {key}"
+        self._http = httpx_aiohttp.HttpxAiohttpClient(
+            headers=sent,
+            timeout=httpx.Timeout(None, connect=_CONNECT_S),
+            limits=httpx.Limits(max_connections=_UNBOUNDED, keepalive_expiry=_KEEP_ALIVE_S),
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._http.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._http.__aexit__(kind, error, trace)
+
+    async def post(
+        self, path: str, body: bytes, *, deadline_s: float, headers: Mapping[str, str] | None = None
+    ) -> Exchange | Failure:
+        """POST a JSON body; the deadline covers everything from connecting to the last byte."""
+        return await self._call("POST", path, body, deadline_s, headers)
+
+    async def get(self, path: str, *, deadline_s: float = 20.0) -> Exchange | Failure:
+        """GET a path below the base URL."""
+        return await self._call("GET", path, None, deadline_s, None)
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        deadline_s: float,
+        headers: Mapping[str, str] | None,
+    ) -> Exchange | Failure:
+        try:
+            async with asyncio.timeout(deadline_s):
+                reply = await self._http.request(
+                    method, self._base + path, content=body, headers=headers
+                )
+        except TimeoutError:
+            return Failure(("Deadline",), f"no complete reply within {deadline_s:.0f} s")
+        except (httpx.HTTPError, httpx.InvalidURL, aiohttp.ClientError, OSError) as error:
+            return _failure(error)
+        except (ValueError, AssertionError, RuntimeError) as error:
+            # aiohttp's parser and httpx's decoders let these escape on malformed replies
+            return _failure(error)
+        return Exchange(reply.status_code, reply.headers, reply.content)
+
+
+def ensure_descriptors(concurrency: int) -> None:
+    """Raise the soft limit of open files to what is needed; UsageError where it can't be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = concurrency + _SPARE_DESCRIPTORS
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        possible = max(1, hard - _SPARE_DESCRIPTORS)
+        raise UsageError(
+            f"{concurrency} requests in flight need {needed} open files, this system allows {hard}",
+            hint=f"Use --concurrency {possible} or less, or raise the limit (ulimit -Hn).",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _failure(error: BaseException) -> Failure:
+    names: list[str] = []
+    message = str(error)
+    cause: BaseException | None = error
+    while cause is not None and len(names) < _CAUSES:
+        names.append(type(cause).__name__)
+        message = message or str(cause)
+        cause = cause.__cause__ or cause.__context__
+    return Failure(tuple(names), message)

@@ -1,0 +1,228 @@
+"""The engine's main loop: reads sources on, starts what the schedule gives, ends the run.
+
+The only place that starts tasks. `run` returns when the session has ended and all is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from engine.attempt import cancelled_fault, messages_of, perform
+from engine.faults import Fault
+from engine.feeder import Batch
+from engine.ledger import FAILURES, SENT
+from engine.prompts import InvalidRow
+from engine.records import invalid_message, invalid_record, sent_record
+from engine.schedule import Job
+from engine.session import Session
+from engine.settle import close_at_budget, fail, keep
+
+TICK_S = 0.25
+
+
+class Conductor:
+    """Runs one session in the current event loop."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._reading: set[asyncio.Task[None]] = set()
+        self._read_now: set[str] = set()
+        self._ticked = session.clock.monotonic()
+        self.lag_s = 0.0
+        """How late the last ticks came: the loop's lag."""
+
+    async def run(self) -> None:
+        """Work until every dataset is complete, or the course says to end."""
+        session = self._session
+        writing = asyncio.create_task(session.sink.run())
+        ticking = asyncio.create_task(self._tick_forever())
+        session.course.started = True
+        try:
+            while not self._finished():
+                await self._step()
+        finally:
+            await self._cancel(ticking)
+            await self._cancel_attempts()
+            await self._settle_reading()
+            session.sink.close()
+            await writing
+            session.course.ended = True
+
+    async def _step(self) -> None:
+        session = self._session
+        session.wake.clear()
+        if session.course.stopping:
+            await self._cancel_attempts()
+        elif not session.course.draining and not session.sink.trouble:
+            self._read_on()
+            await self._launch()
+        self._see_cap()
+        if not self._finished():
+            await self._rest()
+
+    async def _launch(self) -> None:
+        """Start what fits: sent.jsonl has the request before it leaves."""
+        session = self._session
+        now = session.clock.monotonic()
+        free = session.limiter.limit - session.schedule.in_flight
+        if free <= 0 or session.limiter.held_until(now) is not None:
+            return
+        jobs = session.schedule.take(free, now)
+        if not jobs:
+            return
+        for job in jobs:
+            job.attempt += 1
+            job.started_at = session.clock.wall()
+            session.sink.put(f"{job.prompt.dataset}/{SENT}", sent_record(job, job.started_at))
+        await session.sink.commit()
+        if session.course.stopping:
+            for job in jobs:
+                fail(session, job, cancelled_fault(sent=False), 0.0)
+            return
+        for job in jobs:
+            task = asyncio.create_task(self._attempt(job))
+            session.attempts[task] = job.id
+            task.add_done_callback(self._attempt_done)
+
+    async def _attempt(self, job: Job) -> None:
+        session = self._session
+        started = session.clock.monotonic()
+        try:
+            messages = messages_of(session, job)
+            outcome = await perform(session, job, messages)
+        except asyncio.CancelledError:
+            fail(session, job, cancelled_fault(), session.clock.monotonic() - started)
+            raise
+        latency_s = session.clock.monotonic() - started
+        if isinstance(outcome, Fault):
+            fail(session, job, outcome, latency_s)
+        else:
+            keep(session, job, messages, outcome, latency_s)
+
+    def _attempt_done(self, task: asyncio.Task[None]) -> None:
+        session = self._session
+        session.attempts.pop(task, None)
+        if not task.cancelled() and task.exception() is not None and session.course.crash is None:
+            session.course.crash = task.exception()
+            session.course.drain("a fault of ours; what was paid for is on disk")
+            session.course.stopping = True
+        session.wake.set()
+
+    def _read_on(self) -> None:
+        session = self._session
+        slots = max(64, session.limiter.limit)
+        for name in list(session.schedule.wanted(slots)):
+            if name not in self._read_now:
+                self._read_now.add(name)
+                task = asyncio.create_task(self._read(name))
+                self._reading.add(task)
+                task.add_done_callback(self._attempt_done)
+                task.add_done_callback(self._reading.discard)
+
+    async def _read(self, name: str) -> None:
+        session = self._session
+        try:
+            batch = await session.feeders[name].read()
+        finally:
+            self._read_now.discard(name)
+        self._offer(name, batch)
+
+    def _offer(self, name: str, batch: Batch) -> None:
+        session = self._session
+        queue = session.schedule.queues[name]
+        for row in batch.invalid:
+            self._note_invalid(name, row)
+        queue.ok -= batch.partial + batch.orphans
+        if batch.orphans:
+            session.journal.note(
+                "note",
+                f"{name}: {batch.orphans} prompts with rows on disk are no longer in its source; "
+                "their rows stay",
+                dataset=name,
+            )
+        session.schedule.offer(
+            name, batch.jobs, invalid=len(batch.invalid), exhausted=batch.exhausted
+        )
+        late = session.clock.monotonic() - session.clock.wall()
+        for at, job in batch.delayed:
+            session.schedule.wait(job, at + late)
+        session.wake.set()
+
+    def _note_invalid(self, name: str, row: InvalidRow) -> None:
+        session = self._session
+        known = session.feeders[name].known_invalid
+        if (row.index, invalid_message(row)) not in known:
+            session.sink.put(f"{name}/{FAILURES}", invalid_record(row, session.clock.wall()))
+
+    async def _rest(self) -> None:
+        """Sleep until something happens or something waiting is due."""
+        session = self._session
+        now = session.clock.monotonic()
+        dues = [now + TICK_S, session.schedule.next_due(), session.limiter.held_until(now)]
+        due = min(moment for moment in dues if moment is not None)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.001, due - now)):
+                await session.wake.wait()
+
+    async def _tick_forever(self) -> None:
+        session = self._session
+        while True:
+            before = session.clock.monotonic()
+            await asyncio.sleep(TICK_S)
+            now = session.clock.monotonic()
+            self.lag_s = max(0.9 * self.lag_s, now - before - TICK_S)
+            self._tick(now)
+
+    def _tick(self, now: float) -> None:
+        session = self._session
+        session.limiter.tick(now, session.schedule.in_flight)
+        for change in session.limiter.drain_changes():
+            session.journal.note(
+                "limit", f"limit {change.limit}: {change.reason}", limit=change.limit
+            )
+        session.stats.limit.set(now, session.limiter.limit)
+        queues = session.schedule.queues.values()
+        idle = frozenset(queue.name for queue in queues if self._idle(queue.name))
+        session.stats.elapse(now, now - self._ticked, paused=len(idle) == len(queues), idle=idle)
+        self._ticked = now
+        for queue in queues:
+            close_at_budget(session, queue.name)
+
+    def _idle(self, name: str) -> bool:
+        """Whether a dataset's silence is nobody's failure: paused, skipped, queued or done."""
+        queue = self._session.schedule.queues[name]
+        return not queue.in_flight and (self._session.schedule.paused or queue.state != "running")
+
+    def _see_cap(self) -> None:
+        """End at `max_cost_usd` when nothing in flight can make room any more."""
+        session = self._session
+        if (
+            not session.course.draining
+            and session.schedule.in_flight == 0
+            and not session.schedule.complete
+            and session.gate.capped()
+        ):
+            session.course.capped = True
+            session.course.drain("max_cost_usd leaves no room for another request")
+            session.journal.note("state", session.course.reason)
+
+    def _finished(self) -> bool:
+        session = self._session
+        if session.attempts or session.schedule.in_flight:
+            return False
+        return session.course.draining or (session.schedule.complete and not self._read_now)
+
+    async def _cancel_attempts(self) -> None:
+        tasks = list(self._session.attempts)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _settle_reading(self) -> None:
+        await asyncio.gather(*self._reading, return_exceptions=True)
+
+    @staticmethod
+    async def _cancel(task: asyncio.Task[None]) -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,43 @@
+"""What happened, in the past tense: the engine emits these, the statistics fold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.faults import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class RowSaved:
+    """A reply became a row and is with the operating system."""
+
+    dataset: str
+    prompt: str
+    provider: str | None
+    completion_tokens: int | None
+    cost: float | None
+    exactness: str
+    flags: tuple[str, ...]
+    finish_reason: str
+    latency_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    """A request was sent and did not become a row."""
+
+    dataset: str
+    prompt: str
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFailed:
+    """A prompt was given up."""
+
+    dataset: str
+    prompt: str
+    fault: Fault
+
+
+Event = RowSaved | AttemptFailed | PromptFailed

@@ -1,0 +1,270 @@
+"""Builds the Snapshot from a session, and status.json from a Snapshot (DESIGN §6)."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import asdict
+from typing import Any
+
+from engine.clock import iso
+from engine.plan import DatasetPlan
+from engine.schedule import Queue
+from engine.session import Session
+from engine.snapshot import DatasetView, ProviderView, Snapshot
+from engine.stats import DatasetStats, ProviderStats
+
+_JOURNAL_SHOWN = 50
+_TURNS_KNOWN_AFTER = 20
+_STATUS = (
+    *("schema", "run", "state", "reason", "pid", "host", "started_at", "heartbeat_at"),
+    *("elapsed_s", "model", "limit", "limit_ceiling", "in_flight", "rows_per_s"),
+    *("completion_tokens_per_s", "cost_usd", "cost_unknown_attempts", "max_cost_usd"),
+    "loop_lag_ms",
+)
+_DATASET = (
+    *("name", "state", "prompts", "ok", "failed", "invalid", "in_flight", "left", "rows"),
+    *("attempt_errors", "completion_tokens", "token_budget", "cost_usd", "rows_per_s", "eta_s"),
+    *("exactness", "flags"),
+)
+_ERROR = ("family", "provider", "count", "verdict", "first_at", "last_at", "evidence")
+_TIMES = frozenset({"started_at", "heartbeat_at", "first_at", "last_at"})
+
+
+class Framer:
+    """Makes the snapshots of one session."""
+
+    def __init__(self, session: Session, *, started_wall: float, started: float) -> None:
+        self._session = session
+        self._started_wall = started_wall
+        self._started = started
+        self._host = socket.gethostname()
+
+    def snapshot(self, *, lag_s: float) -> Snapshot:
+        """The run as it is now."""
+        session = self._session
+        now, wall = session.clock.monotonic(), session.clock.wall()
+        views = tuple(self._dataset(plan, now, wall) for plan in session.plan.datasets)
+        queues = session.schedule.queues
+        paused = session.schedule.paused or _all_held(list(queues.values()))
+        held = session.limiter.held_until(now)
+        waiting = self._waiting(held, now)
+        work_left = not session.schedule.complete
+        course, stats = session.course, session.stats
+        state = course.state(paused=paused, waiting=waiting, work_left=work_left)
+        incomplete = any(view.failed or view.invalid for view in views)
+        rows_per_s = stats.recent_rows.per_second(now)
+        return Snapshot(
+            run=session.plan.manifest.run.name,
+            state=state,
+            reason=_reason(state, course.reason, waiting, paused=session.schedule.paused),
+            pid=os.getpid(),
+            host=self._host,
+            started_at=self._started_wall,
+            heartbeat_at=wall,
+            elapsed_s=now - self._started,
+            model=session.plan.manifest.endpoint.model,
+            limit=session.limiter.limit,
+            limit_ceiling=session.limiter.ceiling,
+            in_flight=session.schedule.in_flight,
+            rows_per_s=rows_per_s,
+            completion_tokens_per_s=stats.recent_tokens.per_second(now),
+            cost_usd=_cost(stats.datasets),
+            cost_unknown_attempts=sum(s.totals.costs_unknown for s in stats.datasets.values()),
+            max_cost_usd=session.plan.manifest.limits.max_cost_usd,
+            loop_lag_ms=lag_s * 1000,
+            datasets=views,
+            output=str(session.plan.folder),
+            endpoint=session.plan.manifest.endpoint.base_url,
+            limit_reason=session.limiter.reason,
+            in_flight_cost_usd=session.gate.in_flight_cost(),
+            projected_cost_usd=self._projected(views),
+            eta_s=_run_eta(views, rows_per_s),
+            paused=session.schedule.paused,
+            providers=self._providers(now),
+            journal=tuple(session.journal.recent)[-_JOURNAL_SHOWN:],
+            journal_total=session.journal.count,
+            rate=stats.rate.series(now, wall),
+            tokens_rate=stats.tokens_rate.series(now, wall),
+            errors_rate=stats.errors_rate.series(now, wall),
+            limit_series=stats.limit.series(now, wall),
+            exit_code=int(course.exit_code(work_left=work_left, incomplete=incomplete))
+            if course.ended
+            else None,
+        )
+
+    def _dataset(self, plan: DatasetPlan, now: float, wall: float) -> DatasetView:
+        session = self._session
+        queue = session.schedule.queues[plan.name]
+        stats = session.stats.datasets[plan.name]
+        totals = stats.totals
+        rate = stats.recent.per_second(now)
+        eta, bound = _eta(plan, queue, stats, rate)
+        return DatasetView(
+            name=plan.name,
+            state=queue.state,
+            prompts=queue.prompts,
+            ok=queue.ok,
+            failed=queue.failed,
+            invalid=queue.invalid,
+            in_flight=len(queue.in_flight),
+            left=queue.left,
+            rows=totals.rows,
+            attempt_errors=totals.attempt_errors,
+            completion_tokens=totals.completion_tokens,
+            token_budget=plan.dataset.token_budget,
+            cost_usd=totals.cost,
+            rows_per_s=rate,
+            eta_s=eta,
+            exactness=dict(totals.exactness),
+            flags=dict(totals.flags),
+            errors=stats.verdicts.lines(wall),
+            reason=self._words(queue, plan),
+            manifest_prompts=plan.dataset.prompts
+            if plan.dataset.prompts != queue.prompts
+            else None,
+            pilot=plan.stop if plan.stop < queue.prompts else None,
+            waiting=len(queue.waiting),
+            restored_rows=totals.restored_rows,
+            rate_limited_by=bound,
+            mean_completion_tokens=totals.completion_tokens / totals.rows if totals.rows else None,
+            attempts=stats.verdicts.rate(wall),
+            rate=stats.rate.series(now, wall),
+            exportable_tokens=totals.exportable_tokens,
+        )
+
+    def _words(self, queue: Queue, plan: DatasetPlan) -> str:
+        if queue.state == "running" and self._earlier_unfinished(queue.name):
+            return "runs in the slots that the dataset before leaves free"
+        if queue.state == "running" and queue.exhausted and not queue.ready:
+            return "its last prompts are in flight; the next dataset takes the free slots"
+        if queue.state == "done" and plan.stop < queue.prompts:
+            return f"pilot of {plan.stop} done"
+        return "waits for the datasets before it" if queue.state == "queued" else ""
+
+    def _earlier_unfinished(self, name: str) -> bool:
+        for earlier, queue in self._session.schedule.queues.items():
+            if earlier == name:
+                return False
+            if queue.state == "running":
+                return True
+        return False
+
+    def _waiting(self, held: float | None, now: float) -> str:
+        session = self._session
+        if session.sink.trouble:
+            return f"disk: {session.sink.trouble}; what is paid is kept in memory"
+        if held is not None:
+            return f"{session.limiter.hold_reason}; goes on in {held - now:.0f} s"
+        return ""
+
+    def _providers(self, now: float) -> tuple[ProviderView, ...]:
+        views = (self._provider(name, s, now) for name, s in self._session.stats.providers.items())
+        return tuple(sorted(views, key=lambda view: -view.rows))
+
+    def _provider(self, name: str, stats: ProviderStats, now: float) -> ProviderView:
+        session = self._session
+        words = session.reader.words(name)
+        state = "excluded" if name in session.excluded else session.breakers.state_words(name, now)
+        return ProviderView(
+            name=name,
+            rows=stats.rows,
+            errors=stats.errors,
+            completion_tokens=stats.completion_tokens,
+            tokens_per_s=stats.recent.per_second(now),
+            cost_usd=stats.cost.cost,
+            profile=words.profile,
+            prompt_delta=words.prompt_delta,
+            state=state,
+        )
+
+    def _projected(self, views: tuple[DatasetView, ...]) -> float | None:
+        """Spent plus what is left at each dataset's mean cost a row; None while unknown."""
+        known = {v.name: v.cost_usd / v.rows for v in views if v.rows and v.cost_usd}
+        if not known:
+            return None
+        mean = sum(known.values()) / len(known)
+        total = sum(view.cost_usd or 0.0 for view in views)
+        for view in views:
+            if view.state in {"queued", "running", "paused"}:
+                total += (view.left + view.in_flight) * known.get(view.name, mean)
+        return total
+
+
+def status(snapshot: Snapshot) -> dict[str, Any]:
+    """status.json's object: exactly the contract's fields."""
+    record = _pick(snapshot, _STATUS)
+    record["datasets"] = [dataset_status(view) for view in snapshot.datasets]
+    return record
+
+
+def dataset_status(view: DatasetView) -> dict[str, Any]:
+    """One dataset's fields of status.json."""
+    record = _pick(view, _DATASET)
+    record["errors"] = [_pick(line, _ERROR) for line in view.errors]
+    return record
+
+
+def wire(snapshot: Snapshot) -> dict[str, Any]:
+    """The whole snapshot as control.sock sends it: status.json plus what the screens need."""
+    return {**status(snapshot), "screen": asdict(snapshot)}
+
+
+def _pick(record: Any, names: Any) -> dict[str, Any]:
+    values = {name: getattr(record, name) for name in names}
+    return {
+        name: iso(value)
+        if name in _TIMES
+        else round(value, 6)
+        if isinstance(value, float)
+        else value
+        for name, value in values.items()
+    }
+
+
+def _reason(state: str, course: str, waiting: str, *, paused: bool) -> str:
+    if state == "waiting":
+        return waiting
+    if state == "paused":
+        return "paused by order" if paused else "every dataset with prompts left is paused"
+    return course
+
+
+def _all_held(queues: list[Queue]) -> bool:
+    open_ = [queue for queue in queues if not queue.complete]
+    return bool(open_) and all(queue.paused for queue in open_)
+
+
+def _cost(datasets: dict[str, DatasetStats]) -> float | None:
+    known = [s.totals.cost for s in datasets.values() if s.totals.cost is not None]
+    return sum(known) if known else None
+
+
+def _eta(plan: DatasetPlan, queue: Queue, stats: DatasetStats, rate: float) -> tuple[Any, Any]:
+    """Seconds to the end at the present rate, and which limit ends it first."""
+    if queue.state != "running" or rate <= 0:
+        return None, ""
+    target = min(queue.prompts, plan.stop)
+    done = queue.ok + queue.failed + queue.invalid
+    mine = stats.totals.rows - stats.totals.restored_rows
+    per_prompt = max(1.0, mine / queue.ok) if queue.ok >= _TURNS_KNOWN_AFTER and mine else 1.0
+    prompts = max(0, target - done) * per_prompt / rate
+    budget = plan.dataset.token_budget
+    if budget is None or not stats.tokens.count:
+        return prompts, "prompts"
+    each = stats.tokens.total / stats.tokens.count
+    tokens = max(0.0, budget - stats.totals.completion_tokens) / max(1.0, each * rate)
+    return (tokens, "tokens") if tokens < prompts else (prompts, "prompts")
+
+
+def _run_eta(views: tuple[DatasetView, ...], rate: float) -> float | None:
+    if rate <= 0:
+        return None
+    unfinished = [view for view in views if view.state in {"queued", "running"}]
+    return (
+        sum(
+            (view.pilot or view.prompts) - view.ok - view.failed - view.invalid
+            for view in unfinished
+        )
+        / rate
+    )

@@ -1,0 +1,340 @@
+"""Finds how many requests may be in flight: ramp-up, one fall per burst of refusals, recovery.
+
+One Limiter serves one route, because the router picks the provider after we send (DESIGN §7).
+After a burst the number that the provider held is known, so the limit returns to just below it
+and tries for more seldom, for a fixed small share of refused attempts. `Retry-After` never
+stretches a fall (UKGovernmentBEIS/inspect_ai#5137: a limit that froze after its first cut).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.plateau import Plateau
+from engine.refusals import Pressure
+
+START = 64
+DOUBLING_S = 5.0
+FILLED = 0.9
+"""The limit is used where this share of it is in flight; an unused limit does not rise."""
+SETTLE_S = 2.0
+SETTLE_QUIET_S = 1.0
+SETTLE_MOST_S = 10.0
+"""A burst is over after `SETTLE_S`, once refusals have been quiet, and at the latest then."""
+MARGIN = 0.02
+MARGIN_MOST = 0.5
+"""How far below the level that was held the limit stays; doubles where even that was refused."""
+PROBE_STEP = 0.005
+PROBE_S = 5.0
+PROBE_FIRST_S = 15.0
+PROBE_LAST_S = 600.0
+PROBE_SUCCESSES = 200
+"""Replies that must have come for each refusal that the next probe may cost: 0.5%."""
+PROBE_PATIENCE = 4
+"""A probe that is not earned is made all the same after this many of its intervals."""
+PROBE_GAIN = 0.05
+"""A probe that found less than this has found nothing, and the next one waits twice as long."""
+REST_FIRST_S = 2.0
+REST_LAST_S = 60.0
+"""Rest between single probes where everything is refused and no wait is named."""
+REST_MOST_S = 600.0
+IDLE_S = 10.0
+IDLE_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class LimitChange:
+    """The limit from `at` (monotonic seconds) on, and why."""
+
+    at: float
+    limit: int
+    reason: str
+
+
+@dataclass(slots=True)
+class _Fall:
+    at: float
+    level: float
+    refused: int
+    last: float
+    who: str
+    probed: bool
+    """A probe for more caused it."""
+    open: bool = True
+
+
+@dataclass(slots=True)
+class _Probe:
+    level: float
+    until: float
+
+
+class Limiter:
+    """How many requests may be in flight; `now` is monotonic seconds throughout."""
+
+    def __init__(self, ceiling: int, *, now: float, start: int = START) -> None:
+        self._ceiling = max(1, ceiling)
+        self._start = float(max(1, min(start, self._ceiling)))
+        self._level = self._start
+        self._reason = ""
+        self._noted = 0
+        self._changes: list[LimitChange] = []
+        self._pressure = Pressure(now)
+        self._plateau = Plateau(now)
+        self._ticked = now
+        self._in_flight = 0
+        self._was_filled = True
+        self._idle_since: float | None = None
+        self._fall: _Fall | None = None
+        self._streak = 0
+        self._rest_s = REST_FIRST_S
+        self._held: float | None = None
+        """How many were held when more were refused; None where no such level is known."""
+        self._safe = 0.0
+        self._probe: _Probe | None = None
+        self._probe_step = 0.0
+        self._probe_from = 0.0
+        """What was held when this series of probes began."""
+        self._probe_at = now
+        self._probe_every = PROBE_FIRST_S
+        self._probe_cost = 0
+        self._replies = 0
+        self._hold_until: float | None = None
+        self._hold_reason = ""
+        self._set(now, self._level, "ramping up")
+
+    @property
+    def limit(self) -> int:
+        """Requests allowed in flight: at least 1, at most the ceiling."""
+        return max(1, min(self._ceiling, int(self._level + 1e-6)))
+
+    @property
+    def ceiling(self) -> int:
+        """The operator's bound."""
+        return self._ceiling
+
+    @property
+    def reason(self) -> str:
+        """Why the limit is where it is, in words for the screen."""
+        return self._reason
+
+    @property
+    def hold_reason(self) -> str:
+        """Why nobody may start; only meaningful while `held_until` is not None."""
+        return self._hold_reason
+
+    def drain_changes(self) -> list[LimitChange]:
+        """Changes since last asked; a rise for one reason is told at each doubling and its end."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    # what happened
+
+    def succeeded(self, now: float, latency_s: float, tokens: int) -> None:
+        """An attempt became a reply after `latency_s` seconds; `tokens` 0 where unknown."""
+        self._replies += 1
+        self._pressure.ended()
+        self._plateau.succeeded(now, latency_s, tokens)
+
+    def ended(self) -> None:
+        """An attempt ended in another way than `succeeded` or `refused` tell."""
+        self._pressure.ended()
+
+    def refused(
+        self, now: float, provider: str | None, retry_after_s: float | None, *, started_at: float
+    ) -> None:
+        """An attempt started at `started_at` was refused: too many requests, or overload."""
+        self._pressure.ended()
+        fall = self._fall
+        if fall is not None and started_at <= fall.at:
+            self._pressure.refused(fresh=False)
+            fall.refused += 1
+            fall.last = now
+            return
+        self._pressure.refused(fresh=True)
+        if self._pressure.is_burst(now, self.limit):
+            self._fall_once(now, provider or "the endpoint", retry_after_s)
+
+    # commands
+
+    def set_ceiling(self, ceiling: int, now: float) -> None:
+        """Bound the limit from now on; raising the bound lets the ramp go on."""
+        raised = ceiling > self._ceiling
+        self._ceiling = max(1, ceiling)
+        self._start = min(self._start, self._ceiling)
+        if self._level >= self._ceiling:
+            self._set(now, self._ceiling, f"throttled to {self._ceiling}")
+        elif raised and self._reason in {"at the ceiling", f"throttled to {self.limit}"}:
+            self._set(now, self._level, "ramping up")
+
+    def hold(self, until: float, reason: str) -> None:
+        """Nobody starts before `until`; a shorter hold does not end a longer one."""
+        if self._hold_until is None or until > self._hold_until:
+            self._hold_until = until
+            self._hold_reason = reason
+
+    def release(self) -> None:
+        """End a hold early, as after a top-up."""
+        self._hold_until = None
+
+    def held_until(self, now: float) -> float | None:
+        """When starting is allowed again; None where it is allowed now."""
+        if self._hold_until is not None and now >= self._hold_until:
+            self._hold_until = None
+        return self._hold_until
+
+    # time
+
+    def tick(self, now: float, in_flight: int) -> None:
+        """Let time pass; call about twice a second, before new requests are started."""
+        elapsed = min(max(0.0, now - self._ticked), 1.0)
+        self._ticked = now
+        self._in_flight = in_flight
+        self._was_filled = FILLED * self.limit <= in_flight
+        self._pressure.tick(now, in_flight)
+        self._plateau.tick(now, in_flight, self.limit, self._ceiling, steady=self._steady(now))
+        if self._fall is not None and self._fall.open:
+            self._settle(now, self._fall)
+        elif self._idle(now):
+            self._set(now, max(self._start, 2.0 * in_flight), "little in flight: will ramp up")
+        elif self._was_filled and in_flight <= self.limit:
+            self._rise(now, elapsed)
+        self._cap(now)
+
+    def _steady(self, now: float) -> bool:
+        return self._fall is None or now > self._fall.at + SETTLE_MOST_S
+
+    def _cap(self, now: float) -> None:
+        cap = self._plateau.cap
+        if cap is not None and self._level > cap and cap < self._ceiling:
+            self._set(now, cap, self._plateau.reason)
+
+    def _idle(self, now: float) -> bool:
+        """Whether so little is in flight that filling the limit at once would be a burst."""
+        if self._in_flight >= IDLE_SHARE * self.limit or self._level <= self._start:
+            self._idle_since = None
+            return False
+        if self._idle_since is None:
+            self._idle_since = now
+        return now - self._idle_since >= IDLE_S
+
+    # falls
+
+    def _fall_once(self, now: float, who: str, retry_after_s: float | None) -> None:
+        level = float(self.limit if self._was_filled else max(1, self._in_flight))
+        self._plateau.disturbed(now)
+        # what was refused before has left the flight and was replaced: only this one has not
+        fall = _Fall(now, level, 1, now, who, self._probe is not None)
+        self._fall = fall
+        self._probe = None
+        self._pressure.fell(now)
+        if self.limit == 1:
+            self._rest(now, who, retry_after_s)
+        elif fall.probed and self._held is not None:
+            text = f"{who} refused more than {self._held:.0f}"
+            self._set(now, FILLED * self._held, text)
+        else:
+            self._set(now, level / 2.0, f"429 burst from {who}: halved")
+
+    def _rest(self, now: float, who: str, retry_after_s: float | None) -> None:
+        wait = retry_after_s if retry_after_s and retry_after_s > 0 else self._rest_s
+        self._rest_s = min(2.0 * self._rest_s, REST_LAST_S)
+        self._held = None
+        self._set(now, 1.0, f"{who} refuses everything: one probe at a time")
+        self.hold(now + min(wait, REST_MOST_S), self._reason)
+
+    def _settle(self, now: float, fall: _Fall) -> None:
+        quiet = now - fall.last >= SETTLE_QUIET_S and now - fall.at >= SETTLE_S
+        if not quiet and now - fall.at < SETTLE_MOST_S:
+            return
+        fall.open = False
+        if self._pressure.settled(now, fall.level):
+            self._forget(now, fall.who)
+            return
+        held = max(fall.level - fall.refused, float(min(self._in_flight, int(fall.level))))
+        if held < 0.5 * fall.level or held < 1.0:
+            return  # no level: the provider is out, the half that is left may rise again
+        self._learn(now, fall, held)
+
+    def _learn(self, now: float, fall: _Fall, held: float) -> None:
+        again = self._held is not None and fall.level <= self._safe * 1.01 + 1.0
+        self._streak = self._streak + 1 if again else 0
+        gained = held > self._probe_from * (1.0 + PROBE_GAIN)
+        futile = fall.probed and not gained
+        self._held = self._probe_from = held
+        self._safe = max(1.0, held * (1.0 - min(MARGIN_MOST, MARGIN * 2.0**self._streak)))
+        self._probe_step = max(1.0, PROBE_STEP * held)
+        self._probe_cost = fall.refused if fall.probed else int(self._probe_step)
+        self._probe_every = min(2.0 * self._probe_every, PROBE_LAST_S) if futile else PROBE_FIRST_S
+        self._probe_at = now + self._probe_every
+        self._replies = 0
+        level = min(self._safe, max(self._level, float(self._in_flight)))
+        self._set(now, level, self._below())
+
+    def _forget(self, now: float, who: str) -> None:
+        self._held = None
+        leak = 100.0 * self._pressure.leak
+        text = f"{who} refuses {leak:.0f} in 100 however few are in flight: ramping up"
+        self._set(now, self._level, text)
+
+    def _below(self) -> str:
+        who = self._fall.who if self._fall is not None else "the provider"
+        return f"below the {self._held:.0f} that {who} held"
+
+    # rises
+
+    def _rise(self, now: float, elapsed: float) -> None:
+        doubled = self._level * 2.0 ** (elapsed / DOUBLING_S)
+        if self._fall is not None and now - self._fall.at < DOUBLING_S and self._held is None:
+            return
+        if self._held is None:
+            reason = self._reason if self._reason.endswith("ramping up") else "ramping up"
+            self._climb(now, doubled, reason)
+        elif self._level < self._safe - 1e-6:
+            nearer = self._held - (self._held - self._level) * 0.5 ** (elapsed / DOUBLING_S)
+            self._climb(now, min(doubled, nearer, self._safe), self._below())
+        elif self._probe is not None:
+            self._follow(now, self._probe)
+        elif self._may_probe(now):
+            self._try_more(now, self._held + self._probe_step)
+
+    def _climb(self, now: float, level: float, reason: str) -> None:
+        top = float(self._ceiling)
+        cap = self._plateau.cap
+        if cap is not None and cap < top:
+            self._set(now, min(level, cap), reason if level < cap else self._plateau.reason)
+        elif level < top:
+            self._set(now, level, reason)
+        else:
+            self._rest_s = REST_FIRST_S
+            self._set(now, top, "at the ceiling")
+
+    def _may_probe(self, now: float) -> bool:
+        earned = self._replies >= PROBE_SUCCESSES * self._probe_cost
+        late = now >= self._probe_at + PROBE_PATIENCE * self._probe_every
+        return now >= self._probe_at and (earned or late)
+
+    def _try_more(self, now: float, level: float) -> None:
+        self._probe = _Probe(level, now + PROBE_S)
+        self._climb(now, level, f"trying more than {self._probe_from:.0f}")
+
+    def _follow(self, now: float, probe: _Probe) -> None:
+        if now < probe.until:
+            return
+        self._streak = 0
+        self._rest_s = REST_FIRST_S
+        if self.limit >= self._ceiling:
+            self._held = self._probe = None
+            self._climb(now, self._level, "at the ceiling")
+            return
+        self._held = probe.level
+        self._safe = probe.level * (1.0 - MARGIN)
+        self._probe_step *= 2.0
+        self._try_more(now, self._held + self._probe_step)
+
+    def _set(self, now: float, level: float, reason: str) -> None:
+        self._level = max(1.0, min(level, float(self._ceiling)))
+        if reason != self._reason or not self._noted < 2 * self.limit < 4 * self._noted:
+            self._changes.append(LimitChange(now, self.limit, reason))
+            self._noted = self.limit
+        self._reason = reason

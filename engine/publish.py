@@ -1,0 +1,79 @@
+"""Makes the heartbeat: the snapshot in memory, status.json each second, history.jsonl each ten."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from engine.clock import iso
+from engine.frame import Framer, status
+from engine.jsonlines import dump, dump_line
+from engine.rundir import HISTORY, STATUS, write_atomically
+from engine.session import Session
+from engine.snapshot import Snapshot
+
+STATUS_S = 1.0
+HISTORY_S = 10.0
+
+
+class Publisher:
+    """Publishes one session's snapshots."""
+
+    def __init__(self, session: Session, framer: Framer, lag_s: Callable[[], float]) -> None:
+        self._session = session
+        self._framer = framer
+        self._lag_s = lag_s
+        self._status_due = 0.0
+        self._history_due = 0.0
+        self._seen: dict[str, str] = {}
+
+    async def next(self) -> Snapshot:
+        """The newest snapshot; files are written when they are due."""
+        snapshot = self._framer.snapshot(lag_s=self._lag_s())
+        now = self._session.clock.monotonic()
+        self._note_changes(snapshot)
+        if now >= self._status_due:
+            self._status_due = now + STATUS_S
+            await self._write(snapshot)
+        if now >= self._history_due:
+            self._history_due = now + HISTORY_S
+            self._session.sink.put(HISTORY, _history(snapshot))
+        return snapshot
+
+    async def last(self) -> Snapshot:
+        """The final snapshot, with the exit code, on disk."""
+        snapshot = self._framer.snapshot(lag_s=self._lag_s())
+        await self._write(snapshot)
+        path = self._session.plan.folder / HISTORY
+        with path.open("ab") as file:  # the sink has closed
+            file.write(dump_line(_history(snapshot)))
+        return snapshot
+
+    async def _write(self, snapshot: Snapshot) -> None:
+        path = self._session.plan.folder / STATUS
+        try:
+            await asyncio.to_thread(write_atomically, path, dump(status(snapshot)))
+        except OSError:
+            return  # a heartbeat that stays old says so itself; the sink reports the disk
+
+    def _note_changes(self, snapshot: Snapshot) -> None:
+        """Journal every change of state, of the run and of each dataset."""
+        states = {"": snapshot.state, **{view.name: view.state for view in snapshot.datasets}}
+        for name, state in states.items():
+            before = self._seen.get(name)
+            if before is not None and before != state:
+                what = name or "run"
+                why = f": {snapshot.reason}" if not name and snapshot.reason else ""
+                text = f"{what} {before} → {state}{why}"
+                self._session.journal.note("state", text, dataset=name or None, state=state)
+        self._seen = dict(states)
+        for plan in self._session.plan.datasets:
+            for sentence in self._session.stats.datasets[plan.name].verdicts.changes():
+                self._session.journal.note("verdict", str(sentence), dataset=plan.name)
+
+
+def _history(snapshot: Snapshot) -> dict[str, Any]:
+    record = status(snapshot)
+    record["at"] = iso(snapshot.heartbeat_at)
+    return record

@@ -1,0 +1,74 @@
+"""How a reply becomes token IDs: the interface the engine uses, and the reader for text only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from engine.prompts import Message
+from engine.reply import Reply
+from engine.schedule import Job
+from engine.tokens.template import declare_tools_message
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Token IDs of one generation and how sure they are (DESIGN §6, `exactness`)."""
+
+    prompt_ids: list[int] | None = None
+    completion_ids: list[int] | None = None
+    exactness: str = "unverified"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderWords:
+    """What the screens say of a provider's text."""
+
+    profile: str = ""
+    prompt_delta: str = ""
+
+
+class Reader(Protocol):
+    """Reads replies of one run; holds what it learns of each provider."""
+
+    def declaration(self, tools: list[Any]) -> Message:
+        """The message that declares tools in the prompt text (tools_mode raw)."""
+        ...
+
+    def read(self, job: Job, messages: list[Message], reply: Reply) -> Reading:
+        """The token IDs of a reply."""
+        ...
+
+    def as_served(self, reply: Reply) -> str:
+        """Our own answer as it is given back in the next turn: content only."""
+        ...
+
+    def words(self, provider: str) -> ProviderWords:
+        """What is known of a provider's text so far."""
+        ...
+
+
+class TextReader:
+    """`tokenizer = "none"`: rows carry text and no ids."""
+
+    def declaration(self, tools: list[Any]) -> Message:
+        """The message that declares tools in the prompt text (tools_mode raw)."""
+        return declare_tools_message(tools)
+
+    def read(self, job: Job, messages: list[Message], reply: Reply) -> Reading:
+        """No ids; ids that a server sent by itself are kept, but nothing vouches for them."""
+        del job, messages
+        return Reading(_list(reply.prompt_ids), _list(reply.completion_ids))
+
+    def as_served(self, reply: Reply) -> str:
+        """The content as it came."""
+        return reply.content or ""
+
+    def words(self, provider: str) -> ProviderWords:
+        """Nothing is known."""
+        del provider
+        return ProviderWords()
+
+
+def _list(ids: Any) -> list[int] | None:
+    return None if ids is None else list(ids)

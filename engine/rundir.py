@@ -1,0 +1,141 @@
+"""The run directory: its lock, its identity, and its files' names (DESIGN §6)."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from engine.errors import IdentityError, RunHeldError, UsageError
+from engine.manifest import Manifest
+
+RUN, LOCK, STATUS = "run.json", "run.lock", "status.json"
+EVENTS, HISTORY = "events.jsonl", "history.jsonl"
+_PACKAGES = ("eaglegen-tui", "httpx", "httpx-aiohttp", "aiohttp", "tiktoken", "textual")
+
+
+@contextmanager
+def hold(folder: Path, started_at: str) -> Iterator[None]:
+    """Hold the run's lock for as long as the context lasts; RunHeldError names the holder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be used as the run directory: {error}") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunHeldError(f"{folder}: {_holder(folder)} is doing this run") from None
+        mine = {"host": socket.gethostname(), "pid": os.getpid(), "started_at": started_at}
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, orjson.dumps(mine, option=orjson.OPT_APPEND_NEWLINE))
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a live process on this host holds the run."""
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def claim(folder: Path, manifest: Manifest) -> bool:
+    """Check the identity of what is there and write run.json; True where a run is resumed."""
+    path = folder / RUN
+    earlier = _read_run(path)
+    identity = manifest.identity()
+    if earlier is not None:
+        differences = list(differs(earlier["identity"], identity))
+        if differences:
+            raise IdentityError(
+                f"{folder} holds a run with another identity:\n  " + "\n  ".join(differences),
+                hint="Restore these values, or choose another output folder (--output DIR).",
+            )
+        identity["datasets"] = earlier["identity"]["datasets"] | identity["datasets"]
+    record = {
+        "schema": 1,
+        "identity": identity,
+        "manifest": manifest.model_dump(mode="json"),
+        "versions": _versions(),
+    }
+    write_atomically(path, orjson.dumps(record, option=orjson.OPT_INDENT_2))
+    return earlier is not None
+
+
+def differs(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+    """What distinguishes two identities, a sentence each; datasets may be added or left out."""
+    for key in ("model", "tokenizer", "thinking", "tools_mode", "extra_body"):
+        if earlier.get(key) != now.get(key):
+            yield f"{key}: was {_json(earlier.get(key))}, now {_json(now.get(key))}"
+    for name, mine in now["datasets"].items():
+        theirs = earlier["datasets"].get(name, mine)
+        for key in ("turns", "sampling"):
+            if theirs.get(key) != mine.get(key):
+                yield f"{name}.{key}: was {_json(theirs.get(key))}, now {_json(mine.get(key))}"
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file so that a reader sees the old or the new one, never a part."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file's value, or None where there is none."""
+    try:
+        return orjson.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError, orjson.JSONDecodeError):
+        return None
+
+
+def _read_run(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    record = read_json(path)
+    if not isinstance(record, dict) or "identity" not in record:
+        raise IdentityError(
+            f"{path} is not readable, so the run's identity is unknown",
+            hint="Restore it from a backup, or choose another output folder (--output DIR).",
+        )
+    return record
+
+
+def _holder(folder: Path) -> str:
+    holder = read_json(folder / LOCK) or {}
+    if "pid" not in holder:
+        return "another process"
+    return f"process {holder['pid']} on {holder['host']} (since {holder['started_at']})"
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,222 @@
+"""A run in a thread of its own with its own event loop: snapshots out, commands in.
+
+A terminal that stops reading blocks whatever shares its loop (DESIGN §3); the engine does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+
+from engine.assemble import assemble
+from engine.client import Client, ensure_descriptors
+from engine.clock import Clock, SystemClock, iso
+from engine.commands import Command
+from engine.conductor import Conductor
+from engine.errors import EaglegenError, ExitCode, RunUnreachableError
+from engine.frame import Framer
+from engine.plan import Plan
+from engine.preflight import inspect
+from engine.publish import Publisher
+from engine.reading import Reader
+from engine.rundir import claim, hold
+from engine.session import Session
+from engine.snapshot import DatasetView, Snapshot
+from engine.steering import apply
+
+PUBLISH_S = 0.25
+
+
+class EngineThread:
+    """One session of a run; a RunHandle for the front ends of this process."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        key: str | None,
+        reader: Callable[[], Reader],
+        clock: Clock | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._plan = plan
+        self._key = key
+        self._make_reader = reader
+        self._clock = clock or SystemClock()
+        self._seed = seed
+        self._snapshot = _first_snapshot(plan, self._clock.wall())
+        self._session: Session | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: list[tuple[Command, str, Future[str]]] = []
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._held = ExitStack()
+        self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
+        self._task: asyncio.Task[None] | None = None
+        self.error: BaseException | None = None
+        """What ended the session early: an EaglegenError, or a fault of ours."""
+
+    def start(self) -> None:
+        """Take the run directory and begin; raises UsageError, IdentityError or RunHeldError."""
+        ensure_descriptors(self._plan.concurrency)
+        self._held.enter_context(hold(self._plan.folder, iso(self._clock.wall())))
+        try:
+            claim(self._plan.folder, self._plan.manifest)
+        except BaseException:
+            self._held.close()
+            raise
+        self._thread.start()
+
+    def snapshot(self) -> Snapshot:
+        """The newest snapshot; never blocks."""
+        return self._snapshot
+
+    @property
+    def ended(self) -> bool:
+        """True once the last snapshot is there."""
+        return self._done.is_set()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the end; False where the time ran out first."""
+        return self._done.wait(timeout)
+
+    @property
+    def exit_code(self) -> int:
+        """What the process should return; valid once ended."""
+        if isinstance(self.error, EaglegenError):
+            return int(self.error.exit_code)
+        if self.error is not None:
+            return int(ExitCode.INTERNAL)
+        code = self._snapshot.exit_code
+        return int(ExitCode.INTERNAL) if code is None else code
+
+    def send(self, command: Command, *, origin: str = "screen") -> Future[str]:
+        """Hand a command over from any thread."""
+        future: Future[str] = Future()
+        with self._lock:
+            if self._session is None and not self.ended:
+                self._waiting.append((command, origin, future))
+                return future
+        if self.ended or self._loop is None:
+            future.set_exception(RunUnreachableError("the run has ended"))
+            return future
+        self._loop.call_soon_threadsafe(self._apply, command, origin, future)
+        return future
+
+    def abandon(self) -> None:
+        """End at once, without waiting for a disk that does not write."""
+        if self._loop is not None and self._task is not None and not self.ended:
+            self._loop.call_soon_threadsafe(self._task.cancel)
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._run())
+        except BaseException as error:  # noqa: BLE001 - handed to the main thread, never lost
+            self.error = error
+            self._snapshot = _ended(self._snapshot, error, self._clock.wall(), self.exit_code)
+        finally:
+            self._held.close()
+            self._done.set()
+            self._refuse_waiting()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        started, wall = self._clock.monotonic(), self._clock.wall()
+        endpoint = self._plan.manifest.endpoint
+        with ThreadPoolExecutor(1, "source") as executor:
+            async with Client(endpoint.base_url, key=self._key, headers=endpoint.headers) as client:
+                facts = await inspect(client, endpoint)
+                plan = replace(self._plan, facts=facts)
+                reader = await self._loop.run_in_executor(executor, self._make_reader)
+                session = await assemble(
+                    plan,
+                    client=client,
+                    reader=reader,
+                    clock=self._clock,
+                    executor=executor,
+                    seed=self._seed,
+                )
+                await self._work(session, Framer(session, started_wall=wall, started=started))
+
+    async def _work(self, session: Session, framer: Framer) -> None:
+        conductor = Conductor(session)
+        publisher = Publisher(session, framer, lambda: conductor.lag_s)
+        with self._lock:
+            self._session = session
+            waiting, self._waiting = self._waiting, []
+        for command, origin, future in waiting:
+            self._apply(command, origin, future)
+        publishing = asyncio.create_task(self._publish(publisher))
+        try:
+            await conductor.run()
+        finally:
+            publishing.cancel()
+            await asyncio.gather(publishing, return_exceptions=True)
+        self.error = session.course.crash
+        self._snapshot = await publisher.last()
+
+    async def _publish(self, publisher: Publisher) -> None:
+        while True:
+            self._snapshot = await publisher.next()
+            await asyncio.sleep(PUBLISH_S)
+
+    def _apply(self, command: Command, origin: str, future: Future[str]) -> None:
+        assert self._session is not None  # noqa: S101 - set before any command is let in
+        try:
+            future.set_result(apply(self._session, command, origin=origin))
+        except EaglegenError as error:
+            future.set_exception(error)
+
+    def _refuse_waiting(self) -> None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        for _, _, future in waiting:
+            future.set_exception(RunUnreachableError("the run ended before it began"))
+
+
+def _first_snapshot(plan: Plan, wall: float) -> Snapshot:
+    views = tuple(
+        DatasetView(
+            name=dataset.name,
+            state="queued",
+            prompts=dataset.prompts,
+            left=dataset.prompts,
+            token_budget=dataset.dataset.token_budget,
+        )
+        for dataset in plan.datasets
+    )
+    return Snapshot(
+        run=plan.manifest.run.name,
+        state="starting",
+        reason="asking the endpoint, reading what is on disk",
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        started_at=wall,
+        heartbeat_at=wall,
+        elapsed_s=0.0,
+        model=plan.manifest.endpoint.model,
+        limit=0,
+        limit_ceiling=plan.concurrency,
+        in_flight=0,
+        rows_per_s=0.0,
+        completion_tokens_per_s=0.0,
+        cost_usd=None,
+        cost_unknown_attempts=0,
+        max_cost_usd=plan.manifest.limits.max_cost_usd,
+        loop_lag_ms=0.0,
+        datasets=views,
+        output=str(plan.folder),
+        endpoint=plan.manifest.endpoint.base_url,
+    )
+
+
+def _ended(snapshot: Snapshot, error: BaseException, wall: float, code: int) -> Snapshot:
+    reason = str(error) or type(error).__name__
+    return replace(snapshot, state="stopped", reason=reason, heartbeat_at=wall, exit_code=code)

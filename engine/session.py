@@ -1,0 +1,79 @@
+"""The parts of one running session, held together so that each has one writer."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+
+from engine.breaker import Breakers
+from engine.client import Client
+from engine.clock import Clock
+from engine.course import Course
+from engine.deadline import deadline_s
+from engine.events import Event
+from engine.feeder import Feeder
+from engine.gate import Gate
+from engine.journal import Journal
+from engine.limits import Limiter
+from engine.plan import DatasetPlan, Plan
+from engine.reading import Reader
+from engine.reply import Expectation
+from engine.request import Asking
+from engine.retry import RetryPolicy
+from engine.schedule import Schedule
+from engine.sink import Sink
+from engine.stats import RunStats
+
+
+@dataclass(slots=True)
+class Session:
+    """Everything the conductor, the settling of outcomes and the steering share."""
+
+    plan: Plan
+    clock: Clock
+    rng: random.Random
+    client: Client
+    asking: Asking
+    reader: Reader
+    sink: Sink
+    journal: Journal
+    schedule: Schedule
+    stats: RunStats
+    gate: Gate
+    limiter: Limiter
+    breakers: Breakers
+    retry: RetryPolicy
+    feeders: dict[str, Feeder]
+    course: Course = field(default_factory=Course)
+    excluded: set[str] = field(default_factory=set)
+    """Providers that an operator excluded."""
+    attempts: dict[asyncio.Task[None], str] = field(default_factory=dict)
+    """Running attempts and the ids they are for."""
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def plans(self) -> dict[str, DatasetPlan]:
+        """The datasets' plans by name."""
+        return {plan.name: plan for plan in self.plan.datasets}
+
+    def emit(self, event: Event) -> None:
+        """Let the statistics fold an event."""
+        self.stats.fold(event, self.clock.monotonic(), self.clock.wall())
+
+    def deadline_s(self, dataset: str) -> float:
+        """Wall-clock seconds for one attempt of this dataset."""
+        limits = self.plan.manifest.limits
+        return deadline_s(limits.request_timeout_s, self.stats.datasets[dataset].latency)
+
+    def expectation(self, plan: DatasetPlan, factor: int, *, tools: bool) -> Expectation:
+        """What a reply must look like to be this model's answer."""
+        cap = plan.max_tokens
+        return Expectation(
+            model=self.plan.manifest.endpoint.model,
+            aliases=self.plan.facts.aliases,
+            providers=self.plan.facts.providers,
+            max_tokens=None if cap is None else cap * factor,
+            thinking=self.plan.manifest.endpoint.thinking,
+            tools=tools,
+        )

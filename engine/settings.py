@@ -1,0 +1,90 @@
+"""Settings of a person or a machine, from the environment and `.env`.
+
+What a run does is the manifest's business.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from engine.errors import SettingsError, UsageError
+
+_OPENROUTER = "openrouter.ai"
+
+
+class Settings(BaseSettings):
+    """Every setting; `sample.env` lists the same ones (a test holds them equal)."""
+
+    model_config = SettingsConfigDict(env_prefix="EAGLEGEN_", extra="ignore", frozen=True)
+
+    api_key: SecretStr | None = None
+    """API key for any endpoint; goes before OPENROUTER_API_KEY."""
+    openrouter_api_key: SecretStr | None = Field(
+        default=None, validation_alias=AliasChoices("OPENROUTER_API_KEY")
+    )
+    """API key that is sent to openrouter.ai only."""
+    theme: str = "dark"
+    """Colour theme: dark, light, or the name of a file in the theme folder."""
+    fps: float = Field(default=2.0, gt=0, le=10)
+    """How often the screen is drawn, per second."""
+    interval_s: float = Field(default=5.0, gt=0)
+    """Seconds between two progress lines when headless."""
+    cache_dir: Path | None = None
+    """Folder for the vocabulary; empty: the user's cache folder."""
+    tokenizer_path: Path | None = None
+    """A tiktoken.model file to use instead of the one that is found."""
+    log_level: Literal["error", "warning", "info"] = "warning"
+    """What libraries may say on stderr when headless."""
+
+
+def load_settings(*folders: Path) -> Settings:
+    """Settings from the environment, then `.env` in the given folders (the last one wins)."""
+    files = tuple(folder / ".env" for folder in folders)
+    try:
+        return _with_files(files)
+    except ValidationError as error:
+        problems = "; ".join(_sentence(item) for item in error.errors(include_input=False))
+        raise SettingsError(f"environment or .env: {problems}") from None
+
+
+def key_for(settings: Settings, base_url: str) -> str | None:
+    """The key to send to this endpoint, or None where it gets none.
+
+    Raises UsageError where OpenRouter itself is asked without a key.
+    """
+    if settings.api_key is not None and settings.api_key.get_secret_value():
+        return settings.api_key.get_secret_value()
+    if not is_openrouter(base_url):
+        return None
+    key = settings.openrouter_api_key
+    if key is None or not key.get_secret_value():
+        raise UsageError(
+            "OpenRouter needs an API key and there is none",
+            hint="Set OPENROUTER_API_KEY (or EAGLEGEN_API_KEY) in the environment or in .env.",
+        )
+    return key.get_secret_value()
+
+
+def is_openrouter(base_url: str) -> bool:
+    """Whether the URL is OpenRouter's own host, over TLS."""
+    parts = urlsplit(base_url)
+    host = (parts.hostname or "").lower()
+    return parts.scheme == "https" and (host == _OPENROUTER or host.endswith("." + _OPENROUTER))
+
+
+def _with_files(files: tuple[Path, ...]) -> Settings:
+    class Located(Settings):
+        model_config = SettingsConfigDict(env_file=files, env_file_encoding="utf-8")
+
+    return Located()
+
+
+def _sentence(item: Any) -> str:
+    name = str(item["loc"][0]).upper() if item["loc"] else "settings"
+    name = name if name.startswith(("EAGLEGEN_", "OPENROUTER_")) else f"EAGLEGEN_{name}"
+    return f"{name}: {str(item['msg'])[:1].lower()}{str(item['msg'])[1:]}"

@@ -1,0 +1,153 @@
+"""The provider on a loopback port: routes by path, with no framework between."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from engine.simulator import catalog, refusals
+from engine.simulator.delivery import DELIVERIES, is_gone
+from engine.simulator.ledger import Ledger
+from engine.simulator.outgoing import Outgoing, json_reply
+from engine.simulator.provider import Provider
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from engine.simulator.account import Account
+    from engine.simulator.scenario import Scenario
+
+PREFIX = "/api/v1"
+_LARGEST_REQUEST = 64 * 2**20
+_BACKLOG = 4096
+_CHAT = f"{PREFIX}/chat/completions"
+
+
+@dataclass(frozen=True, slots=True)
+class Simulator:
+    """A provider that listens: its address, its ledger, its account."""
+
+    base_url: str
+    port: int
+    provider: Provider
+
+    @property
+    def scenario(self) -> Scenario:
+        """What it plays."""
+        return self.provider.scenario
+
+    @property
+    def ledger(self) -> Ledger:
+        """What it was asked and what it charged."""
+        return self.provider.ledger
+
+    @property
+    def account(self) -> Account:
+        """The money of whoever asks."""
+        return self.provider.account
+
+
+@asynccontextmanager
+async def serve(
+    scenario: Scenario,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    ledger_path: Path | None = None,
+    keep_entries: bool = True,
+) -> AsyncIterator[Simulator]:
+    """Listen while the context is open, in the running loop; port 0 takes a free one."""
+    ledger = Ledger(ledger_path, keep=keep_entries)
+    provider = Provider(scenario, ledger)
+    working: set[asyncio.Task[Any]] = set()
+    server = web.Server(
+        partial(_tracked, provider, working),
+        request_factory=_request,
+        access_log=None,
+        # A long pause of the client must not end a connection that it will use again.
+        keepalive_timeout=600.0,
+    )
+    runner = web.ServerRunner(server, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port, backlog=_BACKLOG).start()
+        bound = runner.addresses[0][1]
+        yield Simulator(f"http://{host}:{bound}{PREFIX}", bound, provider)
+    finally:
+        await _end(working)
+        await runner.cleanup()
+        ledger.close()
+
+
+async def _end(working: set[asyncio.Task[Any]]) -> None:
+    """Cancel what is in work: the web server would wait for its replies."""
+    tasks = list(working)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _tracked(
+    provider: Provider, working: set[asyncio.Task[Any]], request: web.BaseRequest
+) -> web.StreamResponse:
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("a request is handled in a task of its own")
+    working.add(task)
+    try:
+        return await _handle(provider, request)
+    finally:
+        working.discard(task)
+
+
+def _request(
+    message: Any, payload: Any, protocol: Any, writer: Any, task: asyncio.Task[None]
+) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, loop, client_max_size=_LARGEST_REQUEST
+    )
+
+
+async def _handle(provider: Provider, request: web.BaseRequest) -> web.StreamResponse:
+    if request.path == _CHAT and request.method == "POST":
+        raw = await request.read()
+        reply = await provider.chat(raw, request.headers, partial(is_gone, request))
+    else:
+        reply = _page(provider, request)
+    return await DELIVERIES[reply.delivery](request, reply)
+
+
+def _page(provider: Provider, request: web.BaseRequest) -> Outgoing:
+    """Answer what is no completion: the account, the catalogue, the ledger."""
+    scenario = provider.scenario
+    path = request.path.removeprefix(PREFIX)
+    if fault := path in {"/key", "/credits"} and provider.account.key_fault(
+        request.headers.get("Authorization")
+    ):
+        text = "User not found." if fault == "bad_key" else "No cookie auth credentials found"
+        return json_reply(refusals.error(401, text), 401)
+    pages: dict[str, Callable[[], Any]] = {
+        "/key": provider.account.key,
+        "/credits": provider.account.credits,
+        "/models": partial(catalog.models, scenario),
+        f"/models/{scenario.model}/endpoints": partial(catalog.endpoints, scenario),
+        f"/models/{scenario.canonical}/endpoints": partial(catalog.endpoints, scenario),
+        "/_ledger": partial(
+            provider.ledger.totals, by_prompt=request.query.get("by_prompt") != "0"
+        ),
+        "/generation": partial(provider.generations.page, request.query.get("id", "")),
+    }
+    page = pages.get(path)
+    if page is None:
+        return json_reply(refusals.error(404, "Not Found"), 404)
+    body = page()
+    if isinstance(body, Outgoing):
+        return body
+    return json_reply(body)

@@ -1,0 +1,94 @@
+"""The door: a request is parsed, identified, counted, and refused if no host could ever take it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING
+
+from engine.clock import randomness
+from engine.simulator import refusals
+from engine.simulator.call import Call, hashes, parse
+from engine.simulator.faults import triggered
+from engine.simulator.outgoing import RefusedError
+from engine.simulator.routing import KNOWN_KEYS
+from engine.simulator.topic import last_user_text
+from engine.simulator.weather import Weather
+from engine.simulator.writer import measure_of
+
+if TYPE_CHECKING:
+    from engine.clock import Clock
+    from engine.simulator.scenario import Scenario
+
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+
+class Intake:
+    """Turns bytes into Calls; counts the attempts of each prompt."""
+
+    def __init__(self, scenario: Scenario, clock: Clock) -> None:
+        self._scenario = scenario
+        self._clock = clock
+        self._weather = Weather(scenario)
+        self._measure = measure_of(scenario.tokenizer)
+        self._attempts: Counter[str] = Counter()
+        self._prompt_counts: dict[tuple[str, bool], int] = {}
+        self._ids = randomness()
+
+    def new_id(self) -> str:
+        """Return a generation id in OpenRouter's style."""
+        return f"gen-{int(self._clock.wall())}-{''.join(self._ids.choices(_ALPHABET, k=20))}"
+
+    def arrive(self, raw: bytes) -> Call:
+        """Parse and identify a request; what is no JSON object counts as an empty one."""
+        body = parse(raw) or {}
+        prompt_hash, body_hash = hashes(body)
+        self._attempts[prompt_hash] += 1
+        attempt = self._attempts[prompt_hash]
+        now = self._clock.monotonic()
+        return Call(
+            id=self.new_id(),
+            raw=raw,
+            body=body,
+            prompt_hash=prompt_hash,
+            body_hash=body_hash,
+            attempt=attempt,
+            started=now,
+            wall=self._clock.wall(),
+            rng=Random(f"{self._scenario.seed}:{prompt_hash}:{attempt}"),
+            windows=self._weather.arrive(now),
+        )
+
+    def check(self, call: Call) -> None:
+        """Refuse what is malformed; set the prompt's token count and the fault it asks for."""
+        messages = call.body.get("messages")
+        if not isinstance(messages, list) or not messages:
+            raise _bad('Input required: specify "prompt" or "messages"')
+        if not all(isinstance(message, dict) for message in messages):
+            raise RefusedError(400, refusals.ZOD, fault="bad_request")
+        model = call.body.get("model")
+        if model not in {self._scenario.model, self._scenario.canonical}:
+            raise _bad(f"{model} is not a valid model ID")
+        if unknown := set(call.wish) - KNOWN_KEYS:
+            raise _bad(f"provider: Unrecognized key(s) in object: {sorted(unknown)}")
+        try:
+            call.fault = triggered(last_user_text(messages), call.attempt)
+        except KeyError as exc:
+            raise _bad(f"the simulator knows no fault {exc}") from None
+        call.prompt_tokens = self._count_prompt(call)
+
+    def _count_prompt(self, call: Call) -> int:
+        key = (call.prompt_hash, call.thinking)
+        known = self._prompt_counts.get(key)
+        if known is None:
+            messages, tools = call.body["messages"], call.body.get("tools")
+            try:
+                known = self._measure.prompt_count(messages, tools, thinking=call.thinking)
+            except ValueError as exc:
+                raise _bad(f"the prompt cannot be served: {exc}") from None
+            self._prompt_counts[key] = known
+        return known
+
+
+def _bad(text: str) -> RefusedError:
+    return RefusedError(400, refusals.error(400, text), fault="bad_request")

@@ -1,0 +1,119 @@
+"""The local provider as a process of its own: its one line, its end, its files."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from engine import simulator
+from engine.simulator import Scenario, ScenarioError
+from engine.simulator.toml import to_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+REQUEST = {"model": "moonshotai/kimi-k2.5", "messages": [{"role": "user", "content": "Hi"}]}
+QUICK = 'tokenizer = "none"\n[latency]\nmean_s = 0.0\n'
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "quick.toml"
+    path.write_text(QUICK)
+    return path
+
+
+class Process:
+    def __init__(self, *arguments: str) -> None:
+        self.popen = subprocess.Popen(
+            [sys.executable, "-m", "engine.simulator", *arguments],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def said(self) -> dict[str, object]:
+        assert self.popen.stdout
+        line: dict[str, object] = json.loads(self.popen.stdout.readline())
+        return line
+
+    def end(self) -> tuple[str, str]:
+        return self.popen.communicate(timeout=20)
+
+
+@pytest.fixture
+def started(scenario: Path, tmp_path: Path) -> Iterator[Process]:
+    process = Process(
+        "--scenario", str(scenario), "--ledger", str(tmp_path / "ledger.jsonl"), "--parent-watch"
+    )
+    with process.popen:
+        yield process
+        process.popen.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_where_it_listens_and_ends_on_a_signal(
+    started: Process, tmp_path: Path, number: signal.Signals
+) -> None:
+    said = started.said()
+    assert said["pid"] == started.popen.pid
+    reply = httpx.post(f"{said['base_url']}/chat/completions", json=REQUEST)
+    assert reply.status_code == 200
+    (line,) = (tmp_path / "ledger.jsonl").read_text().splitlines()
+    assert json.loads(line)["id"] == reply.json()["id"]
+    started.popen.send_signal(number)
+    out, err = started.end()
+    assert started.popen.returncode == 0
+    assert out == ""
+    assert "ended: 1 requests, 1 charged" in err
+    assert "Traceback" not in err
+
+
+def test_it_ends_with_its_parent(started: Process) -> None:
+    started.said()
+    assert started.popen.stdin
+    started.popen.stdin.close()
+    assert started.popen.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("speeed = 2\n", "unknown key speeed; did you mean 'speed'?"),
+        ("[[providers]]\nname = 'A'\ntag = 'a'\nwieght = 1\n", "providers.0.wieght"),
+        ("[faults]\nempty_stob = 0.5\n", "did you mean 'empty_stop'?"),
+        ("[faults]\nempty_stop = 1.5\n", "less than or equal to 1"),
+        ("[[windows]]\nprovider = 'b'\n", "unknown provider tag: b"),
+        ("seed = \n", "line 1"),
+    ],
+)
+def test_a_wrong_scenario_is_refused_by_name(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text(text)
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_toml(path)
+    assert words in str(caught.value)
+    assert "wrong.toml" in str(caught.value)
+    assert simulator.main(scenario_path=path) == 2
+
+
+def test_a_missing_scenario_is_a_usage_error(tmp_path: Path) -> None:
+    assert simulator.main(scenario_path=tmp_path / "none.toml") == 2
+
+
+@pytest.mark.parametrize("name", ["demo", "bench"])
+def test_a_scenario_survives_its_own_file(tmp_path: Path, name: str) -> None:
+    scenario = Scenario.from_toml(name)
+    path = tmp_path / "copy.toml"
+    path.write_text(to_toml(scenario))
+    assert Scenario.from_toml(path) == scenario

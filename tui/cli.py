@@ -1,0 +1,147 @@
+"""The command line: options in, exit codes out. Heavy imports wait until a command needs them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine.errors import EaglegenError, ExitCode
+
+app = typer.Typer(
+    name="eaglegen-tui",
+    help="Generate EAGLE-3 training data from the target model: watched, steered, paid once.",
+    no_args_is_help=False,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+RunDir = Annotated[Path, typer.Argument(help="The run directory.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
+Theme = Annotated[str | None, typer.Option(help="Colour theme of the screen.")]
+Headless = Annotated[bool, typer.Option("--headless", help="No screen: lines on stderr.")]
+Interval = Annotated[float | None, typer.Option(help="Seconds between progress lines.")]
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Without a command: the help."""
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(installed("eaglegen-tui"))
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def demo(
+    scale: Annotated[
+        float | None, typer.Option(help="Share of the story's 37,774 prompts.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Keep the run directory here.")] = None,
+    headless: Headless = False,
+    json: Json = False,
+    interval: Interval = None,
+    theme: Theme = None,
+) -> None:
+    """The main job on an embedded provider: six datasets, a rate-limit burst, two minutes."""
+    from tui.demo.run import run_demo
+    from tui.jobs import Watching
+
+    watching = Watching(headless=headless, as_json=json, interval_s=interval, theme=theme)
+    raise typer.Exit(run_demo(scale=scale, output=output, watching=watching))
+
+
+@app.command()
+def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
+    manifest: Annotated[Path, typer.Argument(help="The manifest (TOML).", show_default=False)],
+    headless: Headless = False,
+    json: Json = False,
+    interval: Interval = None,
+    theme: Theme = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeatable.")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Ceiling in flight.")] = None,
+    output: Annotated[Path | None, typer.Option(help="The run directory.")] = None,
+    base_url: Annotated[str | None, typer.Option(help="Another endpoint.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Pilot: the first N of each dataset.")
+    ] = None,
+    shard: Annotated[str | None, typer.Option(help="I/N: this share, dealt by content.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Failed ones too.")] = False,
+    allow_short: Annotated[
+        bool, typer.Option("--allow-short", help="Take sources that hold fewer rows.")
+    ] = False,
+) -> None:
+    """Run a manifest, or go on with it where it ended."""
+    from engine.plan import Options
+    from tui.jobs import Watching, parse_shard, run_manifest
+
+    options = Options(
+        only=tuple(only or ()),
+        concurrency=concurrency,
+        output=output,
+        base_url=base_url,
+        limit=limit,
+        shard=parse_shard(shard),
+        retry_failed=retry_failed,
+        allow_short=allow_short,
+    )
+    watching = Watching(headless=headless, as_json=json, interval_s=interval, theme=theme)
+    raise typer.Exit(run_manifest(manifest, options, watching))
+
+
+@app.command()
+def status(run_dir: RunDir, json: Json = False) -> None:
+    """The state of a live or ended run, with the age of its heartbeat."""
+    from tui.status import show_status
+
+    raise typer.Exit(show_status(run_dir, as_json=json))
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where to write.", metavar="DIR")] = Path(),
+) -> None:
+    """A commented manifest, sample prompts and .env to start from."""
+    from tui.starter import write_starter
+
+    for path in write_starter(folder):
+        typer.echo(str(path))
+    typer.echo(f"Next: put your key into {folder / '.env'}, then", err=True)
+    typer.echo(f"  eaglegen-tui run {folder / 'manifest.toml'} --limit 5", err=True)
+
+
+@app.command()
+def simulate(
+    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8787,
+    scenario: Annotated[str | None, typer.Option(help="A TOML file or a built-in name.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="Append each charge here.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Overrides the scenario's seed.")] = None,
+) -> None:
+    """The local OpenRouter-like provider by itself, on 127.0.0.1."""
+    from engine.simulator.process import main as serve
+
+    where = None if ledger is None else str(ledger)
+    raise typer.Exit(serve(port, scenario, where, seed, False))
+
+
+def main() -> None:
+    """The console script: errors as one readable sentence, never a traceback with locals."""
+    try:
+        app()
+    except EaglegenError as error:
+        sys.stderr.write(f"eaglegen-tui: {error}\n")
+        sys.exit(int(error.exit_code))
+    except KeyboardInterrupt:
+        sys.exit(int(ExitCode.INTERRUPTED))
+    except BrokenPipeError:
+        sys.exit(int(ExitCode.INTERNAL))

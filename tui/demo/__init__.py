@@ -1,0 +1,1 @@
+"""The embedded demonstration: the main job on a local provider, with prompts made for it."""

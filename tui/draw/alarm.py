@@ -1,0 +1,100 @@
+"""The one line that is empty while nothing is wrong, and else says what is worst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from engine import format as fmt
+from engine.snapshot import DatasetView, ErrorLine, Snapshot
+from tui import glyphs
+from tui.draw import words
+from tui.draw.paint import Line, Span, exactly
+
+SILENT_S = 10.0
+"""Seconds without a heartbeat after which the numbers are called old."""
+
+
+class Alarm(NamedTuple):
+    """A sentence with its severity: `bad`, `warn`, `ok` or `info`."""
+
+    level: str
+    text: str
+
+
+_ORDER = ("bad", "warn", "ok", "info")
+
+
+def alarms(snapshot: Snapshot, age_s: float, frozen_at: str = "") -> list[Alarm]:
+    """All that deserves a word now, the worst first."""
+    found = list(_run_alarms(snapshot, age_s, frozen_at))
+    for view in snapshot.datasets:
+        found.extend(_dataset_alarms(view, snapshot))
+    return sorted(found, key=lambda alarm: _ORDER.index(alarm.level))
+
+
+def _run_alarms(snapshot: Snapshot, age_s: float, frozen_at: str) -> Iterator[Alarm]:
+    reason = fmt.safe_text(snapshot.reason)
+    because = f": {reason}" if reason else ""
+    if snapshot.exit_code is not None:
+        yield _ended(snapshot, because)
+    elif age_s >= SILENT_S:
+        silent = fmt.duration(age_s)
+        yield Alarm("bad", f"ENGINE SILENT for {silent}: the numbers below are that old")
+    if frozen_at:
+        yield Alarm("warn", f"{glyphs.FROZEN} VIEW FROZEN at {frozen_at}: the run goes on; f thaws")
+    if snapshot.exit_code is None:
+        yield from _state_alarm(snapshot, because)
+
+
+def _state_alarm(snapshot: Snapshot, because: str) -> Iterator[Alarm]:
+    word = words.run_state(snapshot)
+    flying = fmt.thousands(snapshot.in_flight)
+    if snapshot.state == "waiting":
+        yield Alarm("warn", f"{word}{because}; goes on by itself when that ends")
+    elif snapshot.state == "draining":
+        yield Alarm("info", f"{word}{because}; {flying} in flight finish, nothing new is sent")
+    elif snapshot.state == "paused":
+        yield Alarm("info", f"{word}{because}; {flying} in flight finish; P resumes the run")
+    elif snapshot.state == "starting":
+        yield Alarm("info", f"{word}{because}")
+
+
+def _ended(snapshot: Snapshot, because: str) -> Alarm:
+    code = snapshot.exit_code or 0
+    word = words.run_state(snapshot)
+    levels = {0: "ok", 1: "bad", 4: "bad"}
+    text = f"{word}, exit {code}: {words.ending(code)}{because}; q closes"
+    return Alarm(levels.get(code, "warn"), text)
+
+
+def _dataset_alarms(view: DatasetView, snapshot: Snapshot) -> Iterator[Alarm]:
+    silent = words.silence_s(view)
+    if silent >= words.STALL_S and snapshot.state == "running":
+        waited = fmt.duration(silent)
+        yield Alarm(
+            "warn", f"{glyphs.STALLED} no row for {waited} {glyphs.DOT} {words.label(view)}"
+        )
+    if snapshot.exit_code is not None:
+        return
+    for error in words.worst_first(view.errors):
+        if error.verdict in {"STRUCTURAL", "ACTIVE"}:
+            yield _error(view, error, snapshot.heartbeat_at)
+
+
+def _error(view: DatasetView, error: ErrorLine, now: float) -> Alarm:
+    word = words.verdict(error, now)
+    what = error.action or error.evidence
+    tail = f": {fmt.safe_text(what)}" if what else ""
+    text = f"{word} {glyphs.DOT} {words.cause(error)} {glyphs.DOT} {words.label(view)}{tail}"
+    return Alarm("bad" if error.verdict == "STRUCTURAL" else "warn", text)
+
+
+def alarm_line(found: list[Alarm], cells: int) -> Line:
+    """The worst alarm as a strip of its colour, with the number of the others; blank if none."""
+    if not found:
+        return exactly((), cells)
+    worst = found[0]
+    more = f" +{len(found) - 1} more " if len(found) > 1 else " "
+    text = fmt.pad(f" {worst.text}", max(0, cells - len(more)))
+    return exactly((Span(text + more, f"alarm_{worst.level}", bold=True),), cells)

@@ -1,0 +1,20 @@
+"""How to read the screen, for the help."""
+
+from __future__ import annotations
+
+from tui import glyphs
+from tui.draw.paint import Line, Span
+
+
+def _note(head: str, text: str) -> Line:
+    return (Span(f"{head:<10}", "text", bold=True), Span(text, "dim"))
+
+
+LEGEND: list[Line] = [
+    _note("prompts", "ok + failed + invalid + in flight + left = the manifest's total"),
+    _note("errors", "failed attempts of all attempts: retried, so not failed prompts"),
+    _note(
+        "chart", f"from zero up to max; {glyphs.ZERO} nothing came; {glyphs.GAP} work was paused"
+    ),
+    _note("bar", f"{glyphs.FULL} done   {glyphs.HALF} in flight   {glyphs.REST} left"),
+]

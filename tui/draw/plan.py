@@ -1,0 +1,134 @@
+"""Who gets how much of the screen: a pure function of the size, the datasets and the chosen one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from engine.snapshot import DatasetView
+
+PANE_MIN = 6
+"""Lines from which a dataset gets a border: two for it, and four that say something."""
+_DENSE_MAX = PANE_MIN - 1
+_PANE_MAX = 18
+_TWO_COLUMNS = 140
+"""Cells from which two panes stand side by side."""
+_GRID_PANE = 8
+
+
+class Place(NamedTuple):
+    """Where one dataset is drawn, in cells from the top left of the datasets' area."""
+
+    number: int
+    """Its place among the datasets, from 0."""
+    x: int
+    y: int
+    width: int
+    height: int
+
+    @property
+    def boxed(self) -> bool:
+        """Whether it stands in a border with its title."""
+        return self.height >= PANE_MIN
+
+    @property
+    def inner(self) -> tuple[int, int]:
+        """Cells and lines for the text."""
+        return (self.width - 4, self.height - 2) if self.boxed else (self.width - 2, self.height)
+
+
+class Plan(NamedTuple):
+    """Lines of each part of the screen, and the place of each dataset that is shown."""
+
+    header: int
+    alarm: int
+    area: int
+    hidden: int
+    """1 where a line says how many datasets are not shown."""
+    message: int
+    keys: int
+    places: tuple[Place, ...]
+    above: int
+    below: int
+
+
+def plan(cells: int, rows: int, datasets: Sequence[DatasetView], chosen: int) -> Plan:
+    """Share out a screen of `cells` by `rows`."""
+    header = 6 if rows >= 40 else 4 if rows >= 20 else 2 if rows >= 12 else 1  # noqa: PLR2004
+    alarm = 1 if rows > header else 0
+    keys = 1 if rows >= 8 else 0  # noqa: PLR2004 - a tiny screen keeps its lines for numbers
+    message = 1 if rows >= 10 else 0  # noqa: PLR2004
+    area = max(0, rows - header - alarm - keys - message)
+    count = len(datasets)
+    if count > area:
+        start, stop = window(count, chosen, max(1, area - 1)) if area else (0, 0)
+        hidden = 1 if area > 1 else 0
+        places = tuple(Place(index, 0, index - start, cells, 1) for index in range(start, stop))
+        return Plan(
+            header, alarm, area - hidden, hidden, message, keys, places, start, count - stop
+        )
+    places = tuple(_grid(cells, area, count) or _stack(cells, area, datasets, chosen))
+    return Plan(header, alarm, area, 0, message, keys, places, 0, 0)
+
+
+def window(count: int, chosen: int, shown: int) -> tuple[int, int]:
+    """The run of `shown` places out of `count` that has the chosen one near its middle."""
+    start = max(0, min(chosen - shown // 2, count - shown))
+    return start, min(count, start + shown)
+
+
+def _grid(cells: int, area: int, count: int) -> list[Place]:
+    lines = -(-count // 2)
+    if cells < _TWO_COLUMNS or count < 2 or area // lines < _GRID_PANE:  # noqa: PLR2004 - two columns
+        return []
+    left = cells // 2
+    height = min(_PANE_MAX, area // lines)
+    places = []
+    spare = min(lines, area - height * lines) if height < _PANE_MAX else 0
+    for index in range(count):
+        line, column = divmod(index, 2)
+        y = line * height + min(line, spare)
+        tall = height + (1 if line < spare else 0)
+        wide = cells - left if column else left
+        places.append(Place(index, left if column else 0, y, wide, tall))
+    return places
+
+
+def _stack(cells: int, area: int, datasets: Sequence[DatasetView], chosen: int) -> Iterator[Place]:
+    y = 0
+    for index, height in enumerate(heights(area, datasets, chosen)):
+        yield Place(index, 0, y, cells, height)
+        y += height
+
+
+def heights(area: int, datasets: Sequence[DatasetView], chosen: int) -> list[int]:
+    """Lines per dataset, one below the other: the chosen one in full, the living ones next.
+
+    Needs `len(datasets) <= area`; the sum never exceeds `area`.
+    """
+    given = [1] * len(datasets)
+    for index, wanted in _wishes(datasets, chosen):
+        spare = area - sum(given)
+        given[index] = max(given[index], min(wanted, given[index] + spare))
+    return given
+
+
+def _wishes(datasets: Sequence[DatasetView], chosen: int) -> Iterator[tuple[int, int]]:
+    others = [index for index in range(len(datasets)) if index != chosen]
+    live = [index for index in others if datasets[index].state in {"running", "paused"}]
+    ended = [index for index in others if datasets[index].state in {"done", "budget", "skipped"}]
+    here = [chosen] if 0 <= chosen < len(datasets) else []
+    for group, wanted in (
+        (here, 9),
+        (live, 2),
+        (here, 10),
+        (live, _DENSE_MAX - 1),
+        (live, 9),
+        (ended, 2),
+        (here, 13),
+        (live, 11),
+        (ended, _DENSE_MAX - 1),
+        (here, _PANE_MAX),
+    ):
+        for index in group:
+            yield index, wanted

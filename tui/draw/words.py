@@ -1,0 +1,142 @@
+"""States, verdicts and endings in words, each with its glyph and the role of its colour."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine import format as fmt
+from engine.errors import ExitCode
+from engine.snapshot import DatasetView, ErrorLine, Snapshot
+from tui import glyphs
+
+STALL_S = 120.0
+"""Seconds without a row, with requests in flight, after which a dataset is called stalled."""
+
+
+class Word(NamedTuple):
+    """A word that is told apart without its colour."""
+
+    glyph: str
+    text: str
+    role: str
+
+    def __str__(self) -> str:
+        return f"{self.glyph} {self.text}"
+
+
+_RUN = {
+    "starting": Word(glyphs.STARTING, "STARTING", "running"),
+    "running": Word(glyphs.RUNNING, "RUNNING", "running"),
+    "paused": Word(glyphs.PAUSED, "PAUSED", "paused"),
+    "waiting": Word(glyphs.WAITING, "WAITING", "warn"),
+    "draining": Word(glyphs.DRAINING, "DRAINING", "warn"),
+    "done": Word(glyphs.DONE, "DONE", "ok"),
+    "stopped": Word(glyphs.STOPPED, "STOPPED", "warn"),
+}
+_DATASET = {
+    "queued": Word(glyphs.QUEUED, "queued", "dim"),
+    "running": Word(glyphs.RUNNING, "RUNNING", "running"),
+    "paused": Word(glyphs.PAUSED, "PAUSED", "paused"),
+    "skipped": Word(glyphs.SKIPPED, "SKIPPED", "paused"),
+    "done": Word(glyphs.DONE, "DONE", "ok"),
+    "budget": Word(glyphs.BUDGET, "BUDGET", "ok"),
+}
+_STALLED = Word(glyphs.STALLED, "STALLED", "warn")
+_ENDED_BADLY = Word(glyphs.STOPPED, "STOPPED", "bad")
+
+
+def run_state(snapshot: Snapshot) -> Word:
+    """The run's state; a stop by a fault or by the endpoint is a bad one."""
+    word = _RUN[snapshot.state]
+    if snapshot.state == "stopped" and snapshot.exit_code in {ExitCode.INTERNAL, ExitCode.ENDPOINT}:
+        return _ENDED_BADLY
+    return word
+
+
+def dataset_state(view: DatasetView) -> Word:
+    """The dataset's state, with `STALLED` for one that runs and has got nothing for a while."""
+    return _STALLED if silence_s(view) >= STALL_S else _DATASET[view.state]
+
+
+def silence_s(view: DatasetView) -> float:
+    """Seconds at the end of the rate series in which requests were out and no row came; 0 if none.
+
+    Only after this session's first row: before it, nothing says how long replies take.
+    """
+    if view.state != "running" or not view.in_flight or view.rows <= view.restored_rows:
+        return 0.0
+    quiet = 0
+    for value in reversed(view.rate.values):
+        if value is None:
+            return 0.0
+        if value > 0:
+            break
+        quiet += 1
+    return quiet * view.rate.width
+
+
+_RANK = {"STRUCTURAL": 0, "ACTIVE": 1, None: 2, "RESOLVED": 3}
+
+
+def worst_first(errors: tuple[ErrorLine, ...]) -> list[ErrorLine]:
+    """Structural faults, then what still arrives, then bare counts, then what has ended."""
+    return sorted(errors, key=lambda line: (_RANK[line.verdict], -line.recent, -line.last_at))
+
+
+def verdict(line: ErrorLine, now: float) -> Word:
+    """The verdict in words: `RESOLVED 4m ago`, `ACTIVE 12 in the last minute, rising`."""
+    if line.verdict == "STRUCTURAL":
+        return Word(glyphs.STRUCTURAL, "STRUCTURAL", "bad")
+    if line.verdict == "ACTIVE":
+        trend = f", {line.trend}" if line.trend else ""
+        count = fmt.thousands(line.recent)
+        return Word(glyphs.ACTIVE, f"ACTIVE {count} in the last minute{trend}", "warn")
+    last = fmt.ago(max(0.0, now - line.last_at))
+    if line.verdict == "RESOLVED":
+        return Word(glyphs.RESOLVED, f"RESOLVED {last}", "ok")
+    role = "warn" if line.recent else "dim"
+    return Word(glyphs.DOT, f"{fmt.thousands(line.count)}, last {last}", role)
+
+
+def cause(line: ErrorLine) -> str:
+    """Which family, and whose: `rate_limit SiliconFlow`."""
+    family = fmt.safe_text(line.family, 28)
+    return f"{family} {fmt.safe_text(line.provider, 24)}" if line.provider else family
+
+
+def label(view: DatasetView, cells: int | None = None) -> str:
+    """What every number of a dataset stands beside: `B6_ultrachat · 15,000 prompts`.
+
+    Where `cells` is short the name is cut, never the total.
+    """
+    total = f" {glyphs.DOT} {fmt.plural(view.prompts, 'prompt')}"
+    if view.manifest_prompts is not None and view.manifest_prompts != view.prompts:
+        total += f" (manifest {fmt.thousands(view.manifest_prompts)})"
+    room = None if cells is None else max(1, cells - fmt.width(total))
+    return fmt.safe_text(view.name, room) + total
+
+
+_ENDINGS = {
+    ExitCode.OK: "every dataset is complete",
+    ExitCode.INTERNAL: "a fault of this program",
+    ExitCode.INCOMPLETE: "some prompts failed or were invalid",
+    ExitCode.ENDPOINT: "the endpoint refused the run",
+    ExitCode.COST_CAP: "the cost cap is reached",
+    ExitCode.INTERRUPTED: "ended with work left",
+}
+
+
+def ending(exit_code: int) -> str:
+    """What an exit code says (DESIGN §5)."""
+    known = {int(code): text for code, text in _ENDINGS.items()}
+    return known.get(exit_code, "ended")
+
+
+def limit_of(view: DatasetView) -> str:
+    """What ends the dataset first, where it is not the prompts: `by tokens`, `by dollars`."""
+    return f" by {view.rate_limited_by}" if view.rate_limited_by in {"tokens", "dollars"} else ""
+
+
+def done(view: DatasetView) -> int:
+    """Prompts of the dataset that need nothing more: ok, failed or invalid."""
+    return view.ok + view.failed + view.invalid

@@ -1,0 +1,164 @@
+"""The front end of scripts: progress lines on stderr, JSON lines on stdout (DESIGN §5)."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from engine.clock import iso, local_hms
+from engine.commands import Drain, Stop
+from engine.format import coarse, compact, duration, money, safe_text
+from engine.frame import dataset_status, status
+from engine.jsonlines import dump_line
+from engine.runner import EngineThread
+from engine.snapshot import DatasetView, JournalEntry, Snapshot
+
+_POLL_S = 0.25
+_LOUD = frozenset({"command", "state", "verdict", "provider", "disk", "note"})
+
+
+def watch(run: EngineThread, *, interval_s: float, as_json: bool) -> int:
+    """Report a run until it ends; SIGINT and SIGTERM drain, a second one stops."""
+    reporter = Reporter(as_json=as_json)
+    with draining_signals(run):
+        due = 0.0
+        while not run.join(_POLL_S):
+            snapshot = run.snapshot()
+            reporter.journal(snapshot)
+            if snapshot.elapsed_s >= due and snapshot.state != "starting":
+                reporter.progress(snapshot)
+                due = snapshot.elapsed_s + interval_s
+    reporter.journal(run.snapshot())
+    reporter.summary(run.snapshot())
+    return run.exit_code
+
+
+class Reporter:
+    """Writes what a snapshot says; remembers what of the journal was told."""
+
+    def __init__(
+        self,
+        *,
+        as_json: bool,
+        out: Callable[[bytes], Any] | None = None,
+        err: Callable[[str], Any] | None = None,
+    ) -> None:
+        self._as_json = as_json
+        self._out = out or _write_stdout
+        self._err = err or _write_stderr
+        self._told = 0
+
+    def progress(self, snapshot: Snapshot) -> None:
+        """One line for each dataset that is being worked on."""
+        for view in snapshot.datasets:
+            if view.state not in {"running", "paused"} and not view.in_flight:
+                continue
+            self._err(progress_line(view, snapshot.heartbeat_at) + "\n")
+            if self._as_json:
+                self._json("progress", snapshot.heartbeat_at, dataset_status(view))
+
+    def journal(self, snapshot: Snapshot) -> None:
+        """What was journalled since the last call."""
+        new = snapshot.journal_total - self._told
+        self._told = snapshot.journal_total
+        for entry in snapshot.journal[len(snapshot.journal) - new :] if new > 0 else ():
+            self._tell(entry)
+
+    def summary(self, snapshot: Snapshot) -> None:
+        """The end: every dataset, the reason, the money."""
+        for view in snapshot.datasets:
+            self._err(progress_line(view, snapshot.heartbeat_at) + f" [{view.state}]\n")
+        self._err(closing_line(snapshot) + "\n")
+        if self._as_json:
+            self._out(dump_line({"event": "summary", **status(snapshot)}))
+
+    def _tell(self, entry: JournalEntry) -> None:
+        if entry.kind in _LOUD:
+            self._err(f"{local_hms(entry.at)} {entry.kind}: {safe_text(entry.text)}\n")
+        if self._as_json:
+            self._json(entry.kind, entry.at, {"dataset": entry.dataset, "text": entry.text})
+
+    def _json(self, event: str, at: float, record: dict[str, Any]) -> None:
+        self._out(dump_line({"event": event, "at": iso(at), **record}))
+
+
+def progress_line(view: DatasetView, at: float) -> str:
+    """The story's log line, with the dataset's name and the manifest's total in front.
+
+    `ok` and `failed` are prompts and sum to the first number; `err` counts failed attempts.
+    """
+    invalid = f", {view.invalid} invalid" if view.invalid else ""
+    average = view.mean_completion_tokens
+    budget = f"/{compact(view.token_budget)}" if view.token_budget else ""
+    verdicts = "".join(f" {line}" for line in _verdicts(view))
+    return (
+        f"{local_hms(at)} {view.name} {view.ok + view.failed}/{view.prompts} "
+        f"({view.ok} ok, {view.failed} failed{invalid}, {view.attempt_errors} err) "
+        f"{view.rows_per_s:.1f} req/s "
+        f"avg_comp={'?' if average is None else f'{average:.0f}'}tok "
+        f"tot={compact(view.completion_tokens)}{budget} ~{money(view.cost_usd)} "
+        f"ETA={coarse(view.eta_s)}{verdicts}"
+    )
+
+
+def closing_line(snapshot: Snapshot) -> str:
+    """The last line of narration: how it ended, and what stands on disk."""
+    rows = sum(view.rows for view in snapshot.datasets)
+    why = f": {safe_text(snapshot.reason)}" if snapshot.reason else ""
+    unknown = snapshot.cost_unknown_attempts
+    also = f", {unknown} requests of unknown cost" if unknown else ""
+    return (
+        f"{snapshot.run} {snapshot.state}{why}. {rows} rows in {snapshot.output}, "
+        f"cost {money(snapshot.cost_usd)}{also}, {duration(snapshot.elapsed_s)} "
+        f"(exit {snapshot.exit_code})"
+    )
+
+
+@contextmanager
+def draining_signals(run: EngineThread) -> Iterator[None]:
+    """SIGINT and SIGTERM drain; the second one stops; the third leaves at once."""
+    count = 0
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal count
+        del frame
+        count += 1
+        name = signal.Signals(number).name
+        if count == 1:
+            _write_stderr(f"{name}: draining; once more stops and cancels what is in flight\n")
+            run.send(Drain(), origin=name)
+        elif count == 2:  # noqa: PLR2004 - the second signal
+            _write_stderr(f"{name}: stopping\n")
+            run.send(Stop(), origin=name)
+        else:
+            run.abandon()
+
+    earlier = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def _verdicts(view: DatasetView) -> Iterator[str]:
+    seen = set()
+    for line in view.errors:
+        word = f"{line.family}:{line.verdict or line.count}"
+        if word not in seen:
+            seen.add(word)
+            yield word
+
+
+def _write_stdout(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _write_stderr(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

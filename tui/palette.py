@@ -1,0 +1,54 @@
+"""A theme as what Textual and its strips understand: CSS variables, and one style per role."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rich.style import Style
+from textual.theme import Theme as TextualTheme
+
+from themes import ROLES, Theme
+from tui.draw.paint import Span
+
+_MONO_DIM = frozenset({"dim", "track", "border"})
+_MONO_BOLD = frozenset({"bad", "warn"})
+
+
+class Palette:
+    """The styles of one theme. Lines of a canvas name roles; this is where they become colours."""
+
+    def __init__(self, theme: Theme) -> None:
+        self.theme = theme
+        self.style = lru_cache(maxsize=256)(self._style)
+
+    def of(self, span: Span) -> Style:
+        """The style of a span."""
+        return self.style(span.role, span.bold, span.reverse)
+
+    def _style(self, role: str, bold: bool, reverse: bool) -> Style:
+        alarm = role.startswith("alarm_")
+        if self.theme.mono:
+            return Style(
+                bold=bold or role in _MONO_BOLD,
+                dim=role in _MONO_DIM,
+                reverse=reverse or alarm,
+            )
+        colors = self.theme.colors
+        if alarm:
+            return Style(color=colors["alarm_text"], bgcolor=colors[role], bold=bold)
+        return Style(color=colors.get(role, colors["text"]), bold=bold, reverse=reverse)
+
+    def textual(self) -> TextualTheme:
+        """The theme for Textual: every role as the CSS variable `$eg-<role>`."""
+        colors = self.theme.colors or dict.fromkeys(ROLES, "ansi_default")
+        return TextualTheme(
+            name=f"eaglegen-{self.theme.name}",
+            primary=colors["accent"],
+            foreground=colors["text"],
+            background=colors["background"],
+            surface=colors["surface"],
+            panel=colors["surface"],
+            dark=self.theme.dark,
+            ansi=self.theme.mono,
+            variables={f"eg-{role.replace('_', '-')}": value for role, value in colors.items()},
+        )

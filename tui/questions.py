@@ -1,0 +1,82 @@
+"""What the screen asks before it does something dear, with the numbers at stake."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine import format as fmt
+from engine.snapshot import DatasetView, Snapshot
+from tui.draw import words
+
+
+class Choice(NamedTuple):
+    """An answer: the keys that give it, what comes back, and what it means."""
+
+    keys: tuple[str, ...]
+    answer: str
+    text: str
+
+
+class Question(NamedTuple):
+    """A title, sentences, and the answers; esc and n always lead back."""
+
+    title: str
+    lines: tuple[str, ...]
+    choices: tuple[Choice, ...]
+    danger: bool = False
+
+
+YES = ("y", "enter")
+NO = ("n", "escape")
+
+
+def skip(view: DatasetView) -> Question:
+    """Before a dataset is skipped."""
+    waiting = f", {fmt.thousands(view.waiting)} of them wait for a retry" if view.waiting else ""
+    flying = fmt.plural(view.in_flight, "request")
+    return Question(
+        f"Skip {words.label(view)}?",
+        (
+            f"{fmt.plural(view.left, 'prompt')} left will not be asked{waiting}.",
+            f"{flying} in flight will finish and be kept.",
+            "The skip survives a resume; s on it again takes it back.",
+        ),
+        (Choice(YES, "yes", "skip it"), Choice(NO, "", "keep it")),
+    )
+
+
+def unskip(view: DatasetView) -> Question:
+    """Before a skip is taken back."""
+    return Question(
+        f"Take the skip of {words.label(view)} back?",
+        (f"{fmt.plural(view.left, 'prompt')} left will be asked again.",),
+        (Choice(YES, "yes", "go on with it"), Choice(NO, "", "leave it skipped")),
+    )
+
+
+def leave(snapshot: Snapshot, *, detach: bool = False) -> Question:
+    """Before the screen is left while the run goes on."""
+    flying = fmt.thousands(snapshot.in_flight)
+    drain = Choice(("d",), "drain", f"drain: the {flying} in flight finish, then the run ends")
+    draining = snapshot.state == "draining"
+    choices = [] if draining else [drain]
+    if detach:
+        choices.append(Choice(("b",), "detach", "go on in the background"))
+    choices.append(Choice(("x",), "stop", f"stop at once: {at_stake(snapshot)}"))
+    choices.append(Choice(NO, "", "back to the run"))
+    state = "It is draining: nothing new is sent." if draining else "The run has work left."
+    again = "Run the same command again to go on: nothing on disk is asked twice."
+    return Question(
+        f"Quit {fmt.safe_text(snapshot.run, 50)}?", (state, again), tuple(choices), True
+    )
+
+
+def at_stake(snapshot: Snapshot) -> str:
+    """What a stop throws away, in requests and dollars."""
+    flying = fmt.thousands(snapshot.in_flight)
+    if not snapshot.in_flight:
+        return "nothing is in flight, nothing is lost"
+    if snapshot.in_flight_cost_usd is None:
+        return f"the {flying} in flight are billed (cost unknown) and lost"
+    dollars = fmt.money(snapshot.in_flight_cost_usd)
+    return f"the {flying} in flight are billed (about {dollars}) and lost"

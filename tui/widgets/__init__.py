@@ -1,0 +1,1 @@
+"""Textual widgets; they hold no logic beyond showing lines."""

@@ -1,0 +1,62 @@
+"""A dataset's place on the screen: a pane with its title in the border, or a few dense lines."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from engine import format as fmt
+from engine.snapshot import DatasetView
+from tui.draw import dataset, rows, words
+from tui.draw.plan import Place
+from tui.palette import Palette
+from tui.widgets.canvas import Canvas
+
+
+class DatasetPane(Canvas):
+    """Shows one dataset at the place that the plan gives it."""
+
+    def __init__(self, palette: Palette) -> None:
+        super().__init__(palette, classes="dataset")
+        self._place: Place | None = None
+        self._titles: tuple[str, str] = ("", "")
+
+    def put(self, place: Place | None) -> None:
+        """Move to that place; None hides the pane."""
+        if place == self._place:
+            return
+        self._place = place
+        self.display = place is not None
+        if place is None:
+            return
+        self.set_class(place.boxed, "boxed")
+        self.styles.offset = (place.x, place.y)
+        self.styles.width = place.width
+        self.styles.height = place.height
+
+    def show(self, view: DatasetView, now: float, columns: rows.Widths, *, chosen: bool) -> None:
+        """Draw the dataset; `now` is the snapshot's time, from which ages are counted."""
+        place = self._place
+        if place is None:
+            return
+        self.set_class(chosen, "chosen")
+        cells, lines = place.inner
+        if not place.boxed:
+            number = place.number + 1
+            self.paint(
+                rows.dense(view, cells, lines, now, number=number, columns=columns, chosen=chosen)
+            )
+            return
+        self._entitle(view, place)
+        self.paint(dataset.pane(view, cells, lines, now))
+
+    def _entitle(self, view: DatasetView, place: Place) -> None:
+        key = f"{place.number + 1} " if place.number < 9 else ""  # noqa: PLR2004 - keys 1 to 9
+        title = key + words.label(view, place.width - 8 - len(key))
+        pilot = f"pilot: the first {fmt.thousands(view.pilot)}" if view.pilot is not None else ""
+        reason = " · ".join(part for part in (fmt.safe_text(view.reason), pilot) if part)
+        titles = (title, fmt.clip(reason, place.width - 8))
+        if titles != self._titles:
+            self._titles = titles
+            # Content, because a str would be read as markup and brackets would crash it
+            self.border_title = Content(titles[0])
+            self.border_subtitle = Content(titles[1]) if titles[1] else None
