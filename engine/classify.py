@@ -1,8 +1,8 @@
 """Judges the signs of an error: which family it is, and where this one differs from its family.
 
 Order (facts/openrouter.md §6): who limits (`limit_source`), what it is called (`error_type` and
-string codes), then the number (the body's code before the HTTP status), refined by the words. What a provider
-said through the router never ends the run: such words may echo the prompt.
+string codes), then the number (the body's code before the HTTP status), refined by the words. What
+a provider said through the router never ends the run: such words may echo the prompt.
 """
 
 from __future__ import annotations

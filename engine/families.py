@@ -175,6 +175,12 @@ _TRANSPORT = (
         counts=False,
     ),
     passing(
+        "cut",
+        "Cut by length and paid; asked once more with twice the max_tokens.",
+        scope=Scope.ATTEMPT,
+        counts=False,
+    ),
+    passing(
         "unknown_code",
         "The server answered with a code that we do not know.",
         scope=Scope.ATTEMPT,

@@ -136,6 +136,9 @@ def _judged(
     inside = 200 <= status < 300  # noqa: PLR2004 - HTTP's success codes
     ruling = classify(status, signs, "error_in_200" if inside else "unknown_code")
     message = signs.message or f"{FAMILIES[ruling.family].words} (no words from the server)"
+    target = header(headers, "location")
+    if ruling.family == "redirected" and target:
+        message = safe_words(f"redirected to {target}")
     cost = read_usage(document).cost
     if cost is None and _refused(status):
         cost = 0.0

@@ -34,6 +34,8 @@ PROBE_PATIENCE = 4
 """A probe that is not earned is made all the same after this many of its intervals."""
 PROBE_GAIN = 0.05
 """A probe that found less than this has found nothing, and the next one waits twice as long."""
+PROBE_LOST = 0.8
+"""A level that fell to this part of the best one is news: probes begin anew."""
 REST_FIRST_S = 2.0
 REST_LAST_S = 60.0
 """Rest between single probes where everything is refused and no wait is named."""
@@ -93,8 +95,7 @@ class Limiter:
         self._safe = 0.0
         self._probe: _Probe | None = None
         self._probe_step = 0.0
-        self._probe_from = 0.0
-        """What was held when this series of probes began."""
+        self._probe_best = 0.0
         self._probe_at = now
         self._probe_every = PROBE_FIRST_S
         self._probe_cost = 0
@@ -147,11 +148,11 @@ class Limiter:
         self._pressure.ended()
         fall = self._fall
         if fall is not None and started_at <= fall.at:
-            self._pressure.refused(fresh=False)
+            self._pressure.refused(now, fresh=False)
             fall.refused += 1
             fall.last = now
             return
-        self._pressure.refused(fresh=True)
+        self._pressure.refused(now, fresh=True)
         if self._pressure.is_burst(now, self.limit):
             self._fall_once(now, provider or "the endpoint", retry_after_s)
 
@@ -231,8 +232,7 @@ class Limiter:
         if self.limit == 1:
             self._rest(now, who, retry_after_s)
         elif fall.probed and self._held is not None:
-            text = f"{who} refused more than {self._held:.0f}"
-            self._set(now, FILLED * self._held, text)
+            self._set(now, FILLED * level, f"{who} does not hold {level:.0f}")
         else:
             self._set(now, level / 2.0, f"429 burst from {who}: halved")
 
@@ -259,17 +259,28 @@ class Limiter:
     def _learn(self, now: float, fall: _Fall, held: float) -> None:
         again = self._held is not None and fall.level <= self._safe * 1.01 + 1.0
         self._streak = self._streak + 1 if again else 0
-        gained = held > self._probe_from * (1.0 + PROBE_GAIN)
-        futile = fall.probed and not gained
-        self._held = self._probe_from = held
-        self._safe = max(1.0, held * (1.0 - min(MARGIN_MOST, MARGIN * 2.0**self._streak)))
-        self._probe_step = max(1.0, PROBE_STEP * held)
-        self._probe_cost = fall.refused if fall.probed else int(self._probe_step)
-        self._probe_every = min(2.0 * self._probe_every, PROBE_LAST_S) if futile else PROBE_FIRST_S
-        self._probe_at = now + self._probe_every
+        margin = min(MARGIN_MOST, MARGIN * 2.0**self._streak)
+        self._safe = max(1.0, held * (1.0 - margin))
+        # where the safe level was refused too, the estimate is worth as little as that level
+        self._held = self._safe / (1.0 - MARGIN)
         self._replies = 0
+        self._plan_probe(now, fall, self._held)
         level = min(self._safe, max(self._level, float(self._in_flight)))
         self._set(now, level, self._below())
+
+    def _plan_probe(self, now: float, fall: _Fall, held: float) -> None:
+        """A probe that found more makes the next one soon; one that did not, late."""
+        gained = held > self._probe_best * (1.0 + PROBE_GAIN)
+        self._probe_step = max(1.0, PROBE_STEP * held)
+        if gained or held < self._probe_best * PROBE_LOST:
+            self._probe_best = held
+            self._probe_every = PROBE_FIRST_S
+        elif fall.probed:
+            self._probe_every = min(2.0 * self._probe_every, PROBE_LAST_S)
+        self._probe_cost = 0 if gained and fall.probed else max(fall.refused, 1)
+        if not fall.probed:
+            self._probe_cost = int(self._probe_step)
+        self._probe_at = now + self._probe_every
 
     def _forget(self, now: float, who: str) -> None:
         self._held = None
@@ -277,9 +288,11 @@ class Limiter:
         text = f"{who} refuses {leak:.0f} in 100 however few are in flight: ramping up"
         self._set(now, self._level, text)
 
+    def _who(self) -> str:
+        return self._fall.who if self._fall is not None else "the provider"
+
     def _below(self) -> str:
-        who = self._fall.who if self._fall is not None else "the provider"
-        return f"below the {self._held:.0f} that {who} held"
+        return f"below the {self._held:.0f} that {self._who()} held"
 
     # rises
 
@@ -316,7 +329,8 @@ class Limiter:
 
     def _try_more(self, now: float, level: float) -> None:
         self._probe = _Probe(level, now + PROBE_S)
-        self._climb(now, level, f"trying more than {self._probe_from:.0f}")
+        who = self._who()
+        self._climb(now, level, f"trying more than {who} is known to hold")
 
     def _follow(self, now: float, probe: _Probe) -> None:
         if now < probe.until:

@@ -19,6 +19,12 @@ APART = 2
 CELL_REPLIES = 30
 CELL_KEEP = 400
 STEP = 0.75
+KEPT = 0.94
+"""A lower limit is kept where throughput is at least this part of what it was before the search."""
+STEADY = 1.5
+"""After this many times the service time at one limit, throughput has settled."""
+REPLIES = 400
+"""Replies that an experiment waits for: throughput is then known to a few per cent."""
 SPARE = 1.15
 """What a lowered limit gets back in the end, so that no slot is left without work."""
 RAISE = 1.25
@@ -42,12 +48,10 @@ class _Cell:
         self.replies += 1
         self.latency += latency
         self.tokens += tokens
-        if self.replies >= CELL_KEEP:
-            self.replies, self.latency, self.tokens = (
-                self.replies / 2,
-                self.latency / 2,
-                self.tokens / 2,
-            )
+        if self.replies >= CELL_KEEP:  # so that the last few hundred replies weigh most
+            self.replies /= 2
+            self.latency /= 2
+            self.tokens /= 2
 
     @property
     def per_token(self) -> float:
@@ -71,10 +75,11 @@ class _Trial:
 
 @dataclass(slots=True)
 class _History:
-    """Per second: tokens that arrived, and the half octave of what was in flight."""
+    """Per second: replies and tokens that arrived, and the half octave of what was in flight."""
 
     origin: float
     second: int = 0
+    replies: list[int] = field(default_factory=lambda: [0] * SPAN)
     tokens: list[float] = field(default_factory=lambda: [0.0] * SPAN)
     octave: list[int] = field(default_factory=lambda: [0] * SPAN)
 
@@ -82,17 +87,23 @@ class _History:
         octave = int(2.0 * math.log2(in_flight)) if in_flight > 1 else 0
         for second in range(self.second + 1, int(now - self.origin) + 1):
             self.tokens[second % SPAN] = 0.0
+            self.replies[second % SPAN] = 0
             self.octave[second % SPAN] = octave
         self.second = max(self.second, int(now - self.origin))
         self.octave[self.second % SPAN] = octave
 
     def per_second(self, start: float, end: float) -> float:
         """Tokens per second of the whole seconds between two times."""
+        seconds = self._between(start, end)
+        return sum(self.tokens[at % SPAN] for at in seconds) / max(1, len(seconds))
+
+    def count(self, start: float, end: float) -> int:
+        """Replies in the whole seconds between two times."""
+        return sum(self.replies[at % SPAN] for at in self._between(start, end))
+
+    def _between(self, start: float, end: float) -> range:
         first = max(int(start - self.origin) + 1, self.second - SPAN + 1)
-        last = int(end - self.origin)
-        if last <= first:
-            return 0.0
-        return sum(self.tokens[at % SPAN] for at in range(first, last)) / (last - first)
+        return range(first, max(first, int(end - self.origin)))
 
 
 class Plateau:
@@ -112,6 +123,7 @@ class Plateau:
         self._quiet_until = now
         self._proven: float | None = None
         """The lowest cap that an experiment has shown to cost no throughput."""
+        self._retry_s = RETRY_S
         self._raise_at = math.inf
         self._raise_every = RAISE_FIRST_S
 
@@ -129,6 +141,7 @@ class Plateau:
         second = min(int(now - history.origin), history.second)
         weight = float(tokens) if tokens > 0 else 1.0
         history.tokens[second % SPAN] += weight
+        history.replies[second % SPAN] += 1
         started = max(0, int(now - latency_s - history.origin))
         if second - started < SPAN:
             octave = history.octave[started % SPAN]
@@ -159,41 +172,36 @@ class Plateau:
             self._consider(now, in_flight, limit, ceiling)
 
     def _consider(self, now: float, in_flight: int, limit: int, ceiling: int) -> None:
-        if now - self._stable_since < max(1.5 * self._service, CHECK_S):
+        slots = self._slots()
+        since = self._stable_since + STEADY * self._service
+        if now - since < STEADY * self._service or self._history.count(since, now) < REPLIES:
             return
         if self.cap is not None and now >= self._raise_at and self.cap <= limit < ceiling:
-            self._begin(now, float(limit), min(ceiling, math.ceil(RAISE * limit)))
-            return
-        slots = self._slots(now)
-        if slots is not None and in_flight > GROWN * slots:
+            self._begin(now, float(limit), min(ceiling, math.ceil(RAISE * limit)), since)
+        elif slots is not None and in_flight > GROWN * slots:
             goal = 2.0 * slots if in_flight > 2.5 * slots else STEP * limit
-            self._begin(now, float(limit), goal)
+            self._begin(now, float(limit), goal, since)
 
-    def _slots(self, now: float) -> float | None:
+    def _slots(self) -> float | None:
         """How many the server seems to work on at once; None without a sign of queueing."""
         known = {at: cell for at, cell in self._cells.items() if cell.replies >= CELL_REPLIES}
-        if not known:
+        most = max(known, default=0)
+        fewer = [at for at in known if at <= most - APART]
+        if not fewer:
             return None
-        most = max(known)
-        least = min(known, key=lambda at: known[at].per_token)
+        least = min(fewer, key=lambda at: known[at].per_token)
         self._service = known[least].latency / known[least].replies
-        if now - self._stable_since < 1.5 * self._service:
-            return None
         ratio = known[most].per_token / known[least].per_token
-        if most - least < APART or ratio < GROWN:
-            return None
-        return 2.0 ** ((most + 0.5) / 2.0) / ratio
+        return 2.0 ** ((most + 0.5) / 2.0) / ratio if ratio >= GROWN else None
 
-    def _begin(self, now: float, start: float, goal: float, before: float | None = None) -> None:
+    def _begin(self, now: float, start: float, goal: float, since: float) -> None:
+        self._try(now, start, goal, self._history.per_second(since, now))
+
+    def _try(self, now: float, start: float, goal: float, before: float) -> None:
         goal = max(1.0, float(int(goal)))
-        if goal == start:
-            return
-        if before is None:
-            window = max(3.0 * self._service, 30.0)
-            since = max(self._stable_since + 0.5 * self._service, now - window)
-            before = self._history.per_second(since, now)
-        self._trial = _Trial(now, start, goal, before)
-        self.cap = goal
+        if goal != start:
+            self._trial = _Trial(now, start, goal, before)
+            self.cap = goal
 
     def _follow(self, now: float, in_flight: int, trial: _Trial, *, filled: bool) -> None:
         if math.isinf(trial.measure_from):
@@ -208,41 +216,35 @@ class Plateau:
             self._judge(now, trial)
 
     def _measured(self, now: float, trial: _Trial) -> bool:
-        ratio = trial.goal / trial.start
-        enough = trial.replies >= 64.0 / abs(1.0 - ratio)
-        return enough and now - trial.measure_from >= max(2.0 * self._service, 10.0)
+        long_enough = now - trial.measure_from >= max(3.0 * self._service, 10.0)
+        return long_enough and trial.replies >= REPLIES
 
     def _judge(self, now: float, trial: _Trial) -> None:
         after = self._history.per_second(trial.measure_from, now)
-        middle = (1.0 + trial.goal / trial.start) / 2.0
-        follows = (
-            after > middle * trial.before
-            if trial.goal > trial.start
-            else (after < middle * trial.before)
-        )
         self._trial = None
         if trial.goal < trial.start:
-            self._lowered(now, trial, after, follows=follows)
+            self._lowered(now, trial, after)
         else:
-            self._raised(now, trial, after, follows=follows)
+            self._raised(now, trial, after)
 
-    def _lowered(self, now: float, trial: _Trial, after: float, *, follows: bool) -> None:
+    def _lowered(self, now: float, trial: _Trial, after: float) -> None:
         self._raise_at = now + self._raise_every
-        if not follows:
+        if after >= KEPT * trial.before:
             self._proven = self.cap = trial.goal
-            self._begin(now, trial.goal, STEP * trial.goal, after)
+            # set against the first figure, or many small losses would add up to a large one
+            self._try(now, trial.goal, STEP * trial.goal, trial.before)
             return
-        self._cells.clear()
+        self._cells.clear()  # what latency was at few in flight explains nothing: forget it
         if self._proven is not None:
             # the search steps down until it costs something: return to the safe side of the knee
-            self._proven = min(SPARE * self._proven, self._proven / STEP)
+            self._proven = float(int(min(SPARE * self._proven + 1.0, self._proven / STEP)))
         self._restore(now)
 
-    def _raised(self, now: float, trial: _Trial, after: float, *, follows: bool) -> None:
-        if follows:
+    def _raised(self, now: float, trial: _Trial, after: float) -> None:
+        if after >= trial.before * (1.0 + trial.goal / trial.start) / 2.0:
             self._proven = self.cap = trial.goal
             self._raise_every = RAISE_FIRST_S
-            self._begin(now, trial.goal, math.ceil(RAISE * trial.goal), after)
+            self._try(now, trial.goal, math.ceil(RAISE * trial.goal), after)
             return
         self._raise_every = min(2.0 * self._raise_every, RAISE_LAST_S)
         self._raise_at = now + self._raise_every
@@ -253,4 +255,5 @@ class Plateau:
         self._trial = None
         self.cap = self._proven
         if self.cap is None:
-            self._quiet_until = now + RETRY_S
+            self._quiet_until = now + self._retry_s
+            self._retry_s *= 2.0

@@ -51,7 +51,7 @@ class Pressure:
         self._slices: deque[_Slice] = deque([_Slice(now)])
         self._in_flight = 0
         self._ended = 0
-        self._since = now
+        self._since = self._settled_at = now
         self._falls: deque[_Fall] = deque(maxlen=64)
         self._tolerated = 0.0
         self._review_at = math.inf
@@ -65,8 +65,10 @@ class Pressure:
         """An attempt left the flight."""
         self._ended += 1
 
-    def refused(self, *, fresh: bool) -> None:
+    def refused(self, now: float, *, fresh: bool) -> None:
         """An attempt was refused; `fresh` where it was started after the last fall."""
+        if now > self._slices[-1].at + 1.0:
+            self._slices.append(_Slice(now))
         last = self._slices[-1]
         last.refused += 1
         last.fresh += fresh
@@ -88,7 +90,7 @@ class Pressure:
         started = self._started(max(self._since, now - WINDOW_S))
         started += max(0, limit - self._in_flight) + self._ended
         expected = started * max(BURST_SHARE, 1.5 * self._tolerated)
-        return self.recent(now) >= min(expected + 2.0 * math.sqrt(expected), max(1, started))
+        return self.recent(now) >= min(expected + 1.5 * math.sqrt(expected), max(1, started))
 
     def recent(self, now: float) -> int:
         """Refusals of the last seconds, none from before the last fall."""
@@ -101,8 +103,13 @@ class Pressure:
 
     def settled(self, now: float, level: float) -> bool:
         """Note that a fall from `level` has run its course; True where it proves a leak."""
+        started, share = self._share(self._settled_at)
+        self._settled_at = now
+        if self._falls and started >= LEAK_STARTS and share < 0.5 * self._falls[-1].share:
+            self._falls.clear()  # the fall before did help
         first = next((fall for fall in self._falls if fall.at >= now - LEAK_WITHIN_S), None)
-        started, share = self._share(now - WINDOW_S if first is None else first.at)
+        if first is not None:
+            started, share = self._share(first.at)
         self._falls.append(_Fall(now, level, share))
         if first is None or started < LEAK_STARTS or share > LEAK_MOST:
             return False

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from engine.simulator.outgoing import json_reply
+from engine.simulator.refusals import error
+
 if TYPE_CHECKING:
+    from engine.simulator.outgoing import Outgoing
     from engine.simulator.scenario import Account as Terms
+
+
+_DUST = 1e-9
+"""What sums of holds may leave behind when all have ended."""
 
 
 class Account:
@@ -18,13 +26,13 @@ class Account:
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
         self.usage = terms.total_usage
+        self.total_credits = terms.total_credits
         self.held = 0.0
-        self.byok_usage = 0.0
 
     @property
     def balance(self) -> float:
         """Credits left."""
-        return self._terms.total_credits - self.usage
+        return self.total_credits - self.usage
 
     def key_fault(self, authorization: str | None) -> str | None:
         """Return the fault of a request's key: `no_key`, `bad_key` or None."""
@@ -46,12 +54,16 @@ class Account:
             return "credits_afford"
         budget = terms.in_flight_budget
         if budget is not None and self.held + hold > budget:
-            return "in_flight_budget" if self.held else "credits_weight"
+            return "in_flight_budget" if self.held > _DUST else "credits_weight"
         return None
+
+    def release(self, hold: float) -> None:
+        """End a hold."""
+        self.held -= hold
 
     def top_up(self, amount: float) -> None:
         """Add credits."""
-        self.usage -= amount
+        self.total_credits += amount
 
     def key(self) -> dict[str, Any]:
         """Return the body of `GET /key`."""
@@ -75,6 +87,10 @@ class Account:
             }
         }
 
-    def credits(self) -> dict[str, Any]:
-        """Return the body of `GET /credits`."""
-        return {"data": {"total_credits": self._terms.total_credits, "total_usage": self.usage}}
+    def credits_page(self) -> Outgoing:
+        """Return the page `GET /credits`, which some keys may not read."""
+        if self._terms.credits_forbidden:
+            body = error(403, "Only management keys can read the credits of an account")
+            return json_reply(body, 403)
+        total = {"total_credits": self.total_credits, "total_usage": self.usage}
+        return json_reply({"data": total})

@@ -1,4 +1,4 @@
-"""The catalogue pages: models, endpoints of a model, as OpenRouter answers them."""
+"""The catalogue pages: models, endpoints of a model, as OpenRouter and plain servers show them."""
 
 from __future__ import annotations
 
@@ -112,3 +112,17 @@ def _endpoint(scenario: Scenario, host: Host) -> dict[str, Any]:
         "throughput_last_30m": None,
         "supports_implicit_caching": False,
     }
+
+
+def served_models(scenario: Scenario) -> dict[str, Any]:
+    """Return the body of `GET /v1/models` of a vLLM or SGLang server."""
+    model = {
+        "id": scenario.model,
+        "object": "model",
+        "created": _CREATED,
+        "owned_by": scenario.api,
+        "root": scenario.model,
+        "parent": None,
+        "max_model_len": scenario.hosts[0].context_length,
+    }
+    return {"object": "list", "data": [model]}

@@ -41,21 +41,24 @@ Delivery = Literal[
 class Fault:
     """One way to fail.
 
-    `refuse` makes the body of an error, answered at once (or after the whole generation, when
-    `late`); `shape` makes the model answer badly, `edit` spoils the JSON of a good reply; `html`
-    is a page of a proxy; `delivery` is how the bytes travel. `charge` is what the account pays
-    all the same.
+    `refuse` makes the body of an error and `html` is a page of a proxy, both `at_once` where
+    nothing is generated; `shape` makes the model answer badly, `edit` spoils the JSON of a good
+    reply; `delivery` is how the bytes travel. `charge` is what the account pays all the same.
+    `hint` and `retry_after_s` say where and when this refusal advises to try again, unless the
+    scenario says otherwise.
     """
 
     name: str
     status: int = 200
     refuse: Callable[[Scene], dict[str, Any]] | None = None
-    shape: Callable[[Answer, Writer], Answer] | None = None
+    shape: Callable[[Answer, Writer, int | None], Answer] | None = None
     edit: Callable[[dict[str, Any]], None] | None = None
     html: str | None = None
     delivery: Delivery = "plain"
     charge: Charge = "full"
-    late: bool = False
+    at_once: bool = False
+    hint: str = "none"
+    retry_after_s: float = 10.0
 
 
 _TRIGGER: Final = re.compile(r"\[\[sim:([a-z0-9_]+)(?:\*(\d+))?\]\]")
@@ -64,12 +67,26 @@ _PAGE: Final = (
 )
 
 
-def _refusal(name: str, status: int, make: Callable[[Scene], dict[str, Any]]) -> Fault:
-    return Fault(name, status, refuse=make, charge="none")
+def _refusal(
+    name: str,
+    status: int,
+    make: Callable[[Scene], dict[str, Any]],
+    hint: str = "none",
+    retry_after_s: float = 10.0,
+) -> Fault:
+    return Fault(
+        name,
+        status,
+        refuse=make,
+        charge="none",
+        at_once=True,
+        hint=hint,
+        retry_after_s=retry_after_s,
+    )
 
 
 def _page(name: str, status: int, title: str) -> Fault:
-    return Fault(name, status, html=_PAGE.format(title), charge="none")
+    return Fault(name, status, html=_PAGE.format(title), charge="none", at_once=True)
 
 
 _REFUSALS = (
@@ -94,7 +111,7 @@ _REFUSALS = (
     _refusal("credits_afford", 402, r.cannot_afford),
     _refusal("credits_weight", 402, r.weight_exceeds),
     _refusal("key_limit_402", 402, r.key_limit(402)),
-    _refusal("in_flight_budget", 402, r.in_flight_budget),
+    _refusal("in_flight_budget", 402, r.in_flight_budget, "header", 120.0),
     _refusal("moderation", 403, r.moderation),
     _refusal("guardrail", 403, r.guardrail),
     _refusal("key_limit_403", 403, r.key_limit(403)),
@@ -120,12 +137,14 @@ _REFUSALS = (
             "could not verify available credits for this request in time",
             upstream=False,
         ),
+        "metadata_headers",
     ),
     _refusal("rate_limit_free_tier", 429, r.free_tier),
     _refusal(
         "rate_limit_capacity",
         429,
         r.available(429, "capacity_exhausted", "Capacity exhausted", retryable=True),
+        "availability",
     ),
     _refusal("server_500", 500, r.plain(500, "Internal Server Error", "server")),
     _refusal("bad_gateway", 502, r.from_provider(502, "provider_unavailable", "upstream hung up")),
@@ -138,6 +157,7 @@ _REFUSALS = (
         "available_retry",
         503,
         r.available(503, "temporarily_unavailable", "Try again later", retryable=True),
+        "availability",
     ),
     _refusal(
         "available_never",
@@ -147,8 +167,9 @@ _REFUSALS = (
     _refusal("timeout_504", 504, r.plain(504, "The provider took too long", "timeout")),
     _refusal("edge_timeout_524", 524, r.plain(524, "Edge timeout", "timeout")),
     _refusal("overloaded_529", 529, r.plain(529, "Provider overloaded", "provider_overloaded")),
+    _refusal("queue_full", 503, r.plain(503, "The request queue is full.")),
     _refusal("unknown_status_418", 418, r.plain(418, "Something nobody has seen before")),
-    Fault("error_in_200", refuse=r.in_200, charge="none", late=True),
+    Fault("error_in_200", refuse=r.in_200, charge="none"),
     _page("html_200", 200, "Just a moment..."),
     _page("html_403", 403, "Error 1015: You are being rate limited"),
     _page("html_429", 429, "Error 1015: You are being rate limited"),
@@ -192,15 +213,12 @@ _DELIVERED = (
     Fault("reset_late", delivery="reset"),
     Fault("close", delivery="close"),
     # Nothing was generated: the connection breaks before the request is looked at.
-    Fault("reset_early", delivery="reset", charge="none"),
+    Fault("reset_early", delivery="reset", charge="none", at_once=True),
 )
 
 FAULTS: Final[dict[str, Fault]] = {
     fault.name: fault for fault in (*_REFUSALS, *_SPOILT, *_DELIVERED)
 }
-
-ANSWERS: Final = frozenset({"whitespace_json", "gzip"})
-"""Not faults of the provider: a client that reads them well gets a good reply."""
 
 
 def triggered(text: str, attempt: int) -> Fault | None:

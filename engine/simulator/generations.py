@@ -12,6 +12,7 @@ from engine.simulator.refusals import error
 if TYPE_CHECKING:
     from engine.clock import Clock
     from engine.simulator.ledger import Entry
+    from engine.simulator.scenario import Scenario
 
 _KEPT = 200_000
 """Generations that are remembered; the oldest are forgotten first."""
@@ -27,9 +28,9 @@ class _Known:
 class Generations:
     """Remembers finished generations; each is found only after a delay, as the real page lags."""
 
-    def __init__(self, model: str, delay_s: float, clock: Clock) -> None:
-        self._model = model
-        self._delay_s = delay_s
+    def __init__(self, scenario: Scenario, clock: Clock) -> None:
+        self._model = scenario.canonical
+        self._delay_s = scenario.generation_delay_s / scenario.speed
         self._clock = clock
         self._known: dict[str, _Known] = {}
 

@@ -10,23 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from engine.simulator import catalog, refusals
 from engine.simulator.delivery import DELIVERIES, is_gone
 from engine.simulator.ledger import Ledger
-from engine.simulator.outgoing import Outgoing, json_reply
+from engine.simulator.pages import page, prefix_of
 from engine.simulator.provider import Provider
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from engine.simulator.account import Account
     from engine.simulator.scenario import Scenario
 
-PREFIX = "/api/v1"
 _LARGEST_REQUEST = 64 * 2**20
 _BACKLOG = 4096
-_CHAT = f"{PREFIX}/chat/completions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ async def serve(
     try:
         await web.TCPSite(runner, host, port, backlog=_BACKLOG).start()
         bound = runner.addresses[0][1]
-        yield Simulator(f"http://{host}:{bound}{PREFIX}", bound, provider)
+        yield Simulator(f"http://{host}:{bound}{prefix_of(scenario)}", bound, provider)
     finally:
         await _end(working)
         await runner.cleanup()
@@ -116,38 +113,9 @@ def _request(
 
 
 async def _handle(provider: Provider, request: web.BaseRequest) -> web.StreamResponse:
-    if request.path == _CHAT and request.method == "POST":
+    if request.method == "POST" and request.path.endswith("/v1/chat/completions"):
         raw = await request.read()
         reply = await provider.chat(raw, request.headers, partial(is_gone, request))
     else:
-        reply = _page(provider, request)
+        reply = page(provider, request)
     return await DELIVERIES[reply.delivery](request, reply)
-
-
-def _page(provider: Provider, request: web.BaseRequest) -> Outgoing:
-    """Answer what is no completion: the account, the catalogue, the ledger."""
-    scenario = provider.scenario
-    path = request.path.removeprefix(PREFIX)
-    if fault := path in {"/key", "/credits"} and provider.account.key_fault(
-        request.headers.get("Authorization")
-    ):
-        text = "User not found." if fault == "bad_key" else "No cookie auth credentials found"
-        return json_reply(refusals.error(401, text), 401)
-    pages: dict[str, Callable[[], Any]] = {
-        "/key": provider.account.key,
-        "/credits": provider.account.credits,
-        "/models": partial(catalog.models, scenario),
-        f"/models/{scenario.model}/endpoints": partial(catalog.endpoints, scenario),
-        f"/models/{scenario.canonical}/endpoints": partial(catalog.endpoints, scenario),
-        "/_ledger": partial(
-            provider.ledger.totals, by_prompt=request.query.get("by_prompt") != "0"
-        ),
-        "/generation": partial(provider.generations.page, request.query.get("id", "")),
-    }
-    page = pages.get(path)
-    if page is None:
-        return json_reply(refusals.error(404, "Not Found"), 404)
-    body = page()
-    if isinstance(body, Outgoing):
-        return body
-    return json_reply(body)

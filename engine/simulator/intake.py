@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 
 from engine.clock import randomness
 from engine.simulator import refusals
+from engine.simulator.artefacts import as_read
 from engine.simulator.call import Call, hashes, parse
 from engine.simulator.faults import triggered
-from engine.simulator.outgoing import RefusedError
+from engine.simulator.outgoing import RefusedError, json_reply
 from engine.simulator.routing import KNOWN_KEYS
 from engine.simulator.topic import last_user_text
 from engine.simulator.weather import Weather
 from engine.simulator.writer import measure_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.clock import Clock
-    from engine.simulator.scenario import Scenario
+    from engine.simulator.scenario import Host, Scenario
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -32,7 +35,7 @@ class Intake:
         self._weather = Weather(scenario)
         self._measure = measure_of(scenario.tokenizer)
         self._attempts: Counter[str] = Counter()
-        self._prompt_counts: dict[tuple[str, bool], int] = {}
+        self._prompt_counts: dict[tuple[str, bool, tuple[bool, bool]], int] = {}
         self._ids = randomness()
 
     def new_id(self) -> str:
@@ -65,7 +68,7 @@ class Intake:
         if not isinstance(messages, list) or not messages:
             raise _bad('Input required: specify "prompt" or "messages"')
         if not all(isinstance(message, dict) for message in messages):
-            raise RefusedError(400, refusals.ZOD, fault="bad_request")
+            raise RefusedError(json_reply(refusals.ZOD, 400), fault="bad_request")
         model = call.body.get("model")
         if model not in {self._scenario.model, self._scenario.canonical}:
             raise _bad(f"{model} is not a valid model ID")
@@ -75,20 +78,32 @@ class Intake:
             call.fault = triggered(last_user_text(messages), call.attempt)
         except KeyError as exc:
             raise _bad(f"the simulator knows no fault {exc}") from None
-        call.prompt_tokens = self._count_prompt(call)
+        call.prompt_tokens = self.count_prompt(call)
 
-    def _count_prompt(self, call: Call) -> int:
-        key = (call.prompt_hash, call.thinking)
+    def count_prompt(self, call: Call, host: Host | None = None) -> int:
+        """Return the tokens of the prompt, as sent or as a host reads it."""
+        key = (call.prompt_hash, call.thinking, _reading(host))
         known = self._prompt_counts.get(key)
         if known is None:
-            messages, tools = call.body["messages"], call.body.get("tools")
-            try:
-                known = self._measure.prompt_count(messages, tools, thinking=call.thinking)
-            except ValueError as exc:
-                raise _bad(f"the prompt cannot be served: {exc}") from None
+            known = len(self.prompt_ids(call, host))
             self._prompt_counts[key] = known
         return known
 
+    def prompt_ids(self, call: Call, host: Host | None = None) -> Sequence[int]:
+        """Return the ids of the prompt, as sent or as a host reads it."""
+        messages = call.body["messages"]
+        if host is not None:
+            messages = as_read(messages, host)
+        tools = call.body.get("tools")
+        try:
+            return self._measure.prompt_ids(messages, tools, thinking=call.thinking)
+        except ValueError as exc:
+            raise _bad(f"the prompt cannot be served: {exc}") from None
+
+
+def _reading(host: Host | None) -> tuple[bool, bool]:
+    return (False, False) if host is None else (host.drops_name, host.system_prompt)
+
 
 def _bad(text: str) -> RefusedError:
-    return RefusedError(400, refusals.error(400, text), fault="bad_request")
+    return RefusedError(json_reply(refusals.error(400, text), 400), fault="bad_request")

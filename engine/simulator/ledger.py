@@ -19,7 +19,8 @@ class Entry:
     """One request, written when its outcome is known.
 
     `prompt_hash` is over messages and tools, `body_hash` over these, the model and the sampling;
-    `cost` is what was charged (USD); `cancelled` says that the client had gone by then.
+    `cost` is what was charged (USD); `cancelled` says that the client had gone by then. On a
+    server of one's own a generation counts as charged though it costs nothing.
     """
 
     at: float
@@ -79,7 +80,7 @@ class Ledger:
             self.by_fault[entry.fault] += 1
         if entry.provider:
             self.by_provider[entry.provider] += 1
-        if entry.cost > 0:
+        if entry.cost > 0 or entry.completion_tokens > 0:
             self._charge(entry)
         if self.keep:
             self.entries.append(entry)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CHARS_PER_TOKEN = 4
 
@@ -23,12 +26,8 @@ class Measure(Protocol):
         """Return how many tokens a text has."""
         ...
 
-    def prompt_ids(self, messages: list[Any], tools: Any, *, thinking: bool) -> list[int]:
+    def prompt_ids(self, messages: list[Any], tools: Any, *, thinking: bool) -> Sequence[int]:
         """Return the ids that the model is served, up to the point where it answers."""
-        ...
-
-    def prompt_count(self, messages: list[Any], tools: Any, *, thinking: bool) -> int:
-        """Return how many tokens the model is served."""
         ...
 
 
@@ -54,13 +53,9 @@ class Vocabulary:
         """Return how many tokens a text has."""
         return len(self._vocabulary.encode(text))
 
-    def prompt_ids(self, messages: list[Any], tools: Any, *, thinking: bool) -> list[int]:
+    def prompt_ids(self, messages: list[Any], tools: Any, *, thinking: bool) -> Sequence[int]:
         """Return the ids that the model is served, up to the point where it answers."""
         return self.encode(self._render(messages, tools=tools, thinking=thinking))
-
-    def prompt_count(self, messages: list[Any], tools: Any, *, thinking: bool) -> int:
-        """Return how many tokens the model is served."""
-        return len(self.prompt_ids(messages, tools, thinking=thinking))
 
 
 class Approximate:
@@ -93,16 +88,12 @@ class Approximate:
         """Return a quarter of the characters, rounded up."""
         return -(-len(text) // CHARS_PER_TOKEN)
 
-    def prompt_ids(self, messages: list[Any], tools: Any, *, thinking: bool) -> list[int]:
-        """Return as many made-up ids as the prompt is long."""
-        return list(range(self.prompt_count(messages, tools, thinking=thinking)))
-
-    def prompt_count(self, messages: list[Any], tools: Any, *, thinking: bool) -> int:
-        """Return a quarter of the characters of all messages, and some for the template."""
+    def prompt_ids(self, messages: list[Any], tools: Any, *, thinking: bool) -> Sequence[int]:
+        """Return as many made-up ids as the prompt has: some for the template in each message."""
         del thinking
         characters = sum(len(str(m.get("content") or "")) for m in messages)
         characters += len(str(tools)) if tools else 0
-        return self.count(" " * characters) + 4 * len(messages) + 4
+        return range(-(-characters // CHARS_PER_TOKEN) + 4 * len(messages) + 4)
 
 
 def load_measure(tokenizer: str) -> Measure:

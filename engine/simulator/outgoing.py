@@ -33,9 +33,7 @@ def json_reply(body: Any, status: int = 200, headers: dict[str, str] | None = No
 class RefusedError(Exception):
     """A request that is answered by an error; `fault` names it in the ledger."""
 
-    def __init__(
-        self, status: int, body: Any, *, fault: str, headers: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, reply: Outgoing, *, fault: str) -> None:
         super().__init__(fault)
         self.fault = fault
-        self.reply = json_reply(body, status, headers)
+        self.reply = reply

@@ -80,7 +80,7 @@ def available(status: int, code: str, message: str, *, retryable: bool) -> Calla
 
     def make(scene: Scene) -> Body:
         availability: Body = {"code": code, "retryable": retryable}
-        if retryable:
+        if retryable and scene.retry_hint == "availability":
             availability["retry_after"] = scene.retry_after_s
         return {
             "error": {

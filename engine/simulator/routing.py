@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from engine.simulator.outgoing import json_reply
 from engine.simulator.refusals import error
 
 if TYPE_CHECKING:
@@ -34,11 +35,11 @@ KNOWN_KEYS = frozenset(
 
 
 class NoRouteError(Exception):
-    """No host is left; `body` is what the router answers with 404."""
+    """No host is left; `reply` is the router's 404."""
 
     def __init__(self, body: dict[str, Any]) -> None:
         super().__init__(body["error"]["message"])
-        self.body = body
+        self.reply = json_reply(body, 404)
 
 
 def route(

@@ -90,6 +90,8 @@ class Host(_Record):
     counts_im_end: bool = True
     non_canonical: Fraction = 0.0
     """Share of replies with a split that the vocabulary would not make."""
+    cancels: bool = True
+    """Stops billing when a streaming client leaves."""
     drops_name: bool = False
     """Ignores `message.name`, so that a raw tool declaration renders as `system`."""
 
@@ -128,7 +130,7 @@ class Account(_Record):
     assumed_max_tokens: int = 8192
     """What a hold assumes at most, and where `max_tokens` is absent."""
     settlement_s: float = 2.0
-    retry_after_s: float = 120.0
+    """How long a hold stands after its request has ended."""
 
 
 def _default_hosts() -> tuple[Host, ...]:
@@ -170,9 +172,14 @@ class Scenario(_Record):
 
     Off by default, so that the client sees every fault that the scenario plays.
     """
-    retry_hint: RetryHint = "none"
-    retry_after_s: float = 10.0
+    retry_hint: RetryHint | None = None
+    """Where refusals say when to try again; None: as each kind of refusal does by itself."""
+    retry_after_s: float | None = None
     response_cache: bool = True
+    caches_bad_replies: bool = False
+    """Whether spoilt replies with status 200 are cached as well (the documents do not say)."""
+    returns_token_ids: bool = True
+    """vLLM and SGLang only: obeys `return_token_ids`."""
     generation_delay_s: float = 3.0
     """How long `/generation` answers 404 after a completion."""
     edge_newlines: Fraction = 0.1
@@ -199,6 +206,14 @@ class Scenario(_Record):
             if name not in FAULTS:
                 raise ValueError(f"unknown fault {name!r}{_nearest(name, list(FAULTS))}")
         return self
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """The hosts that are played: a server of one's own is one host, and costs nothing."""
+        if self.api == "openrouter":
+            return self.providers
+        free = {"prompt_usd_per_m": 0.0, "completion_usd_per_m": 0.0}
+        return (self.providers[0].model_copy(update=free),)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Scenario:

@@ -22,7 +22,7 @@ class Scene:
     prompt_head: str
     """First 100 characters of the user's text: moderation quotes them."""
     now_ms: int
-    affordable_tokens: int = 0
+    affordable_tokens: int
 
     def headers(self) -> dict[str, str]:
         """Return the Retry-After header, if this hint is given there."""

@@ -70,15 +70,7 @@ NAMED_SPECIALS: Final[dict[int, str]] = {
     163_839: "[PAD]",
 }
 
-ADDED_TOKENS: Final[tuple[str, ...]] = (
-    "<|tool_calls_section_begin|>",
-    "<|tool_calls_section_end|>",
-    "<|tool_call_begin|>",
-    "<|tool_call_argument_begin|>",
-    "<|tool_call_end|>",
-    "<think>",
-    "</think>",
-)
+ADDED_IDS: Final[tuple[int, ...]] = (*range(163_595, 163_600), THINK, END_THINK)
 """Tokens not marked special: they survive `skip_special_tokens` and reach us as text."""
 
 DEFAULT_SYSTEM_PROMPT: Final = "You are Kimi, an AI assistant created by Moonshot AI."

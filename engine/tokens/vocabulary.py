@@ -69,11 +69,9 @@ class Vocabulary:
     def encode_plain(self, text: str) -> list[int]:
         """Ids of a text in which special tokens are taken as the characters they consist of."""
         _refuse_surrogates(text)
-        return [
-            token
-            for chunk in _chunks(text)
-            for token in self._encoding.encode(chunk, disallowed_special=())
-        ]
+        if len(text) <= kimi.MAX_RUN_CHARS:
+            return self._encoding.encode_ordinary(text)
+        return [token for chunk in _chunks(text) for token in self._encoding.encode_ordinary(chunk)]
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
         """The bytes of the ids; raises ValueError on an id that the vocabulary does not have."""

@@ -109,7 +109,7 @@ def test_transport_failures_say_whether_it_was_sent(
 
 def test_only_cancelled_and_our_own_are_no_errors_of_the_endpoint() -> None:
     silent = {name for name, family in FAMILIES.items() if not family.counts}
-    assert silent == {"cancelled", "unknown", "invalid_row"}
+    assert silent == {"cancelled", "cut", "unknown", "invalid_row"}
 
 
 @pytest.mark.parametrize("row", FAMILIES.values(), ids=lambda row: row.name)
@@ -162,6 +162,11 @@ def test_what_was_refused_cost_nothing_and_what_timed_out_may_have(
     status: int, cost: float | None
 ) -> None:
     assert fault_of_error(status, {}, openrouter(status, "x")).cost == cost
+
+
+def test_a_redirect_says_where_to() -> None:
+    found = fault_of_page(308, {"Location": "https://openrouter.ai/api/v1/chat"}, "")
+    assert found.message == "redirected to https://openrouter.ai/api/v1/chat"
 
 
 def test_ids_and_costs_are_kept_with_the_fault() -> None:

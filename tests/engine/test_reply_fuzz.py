@@ -311,6 +311,9 @@ def test_ten_thousand_mutated_replies() -> None:
         else:
             assert not (intact and 200 <= status < 300), where
             check_fault(found)
+            # Where the parser is stricter than the oracle, only these may be lost.
+            strict = found.family in {"malformed_reply", "empty_reply", "wrong_model"}
+            assert strict or not is_answer(status, raw), where
             outcomes[found.family] += 1
     # The mutations must reach both sides of the line, and many families, or they prove nothing.
     assert 1000 < outcomes["row"] < CASES - 1000, outcomes

@@ -3,46 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
+from playing import MODEL, ask, playing, until
 
-from engine import simulator
-from engine.simulator import Scenario
 from engine.simulator.writer import measure_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from engine.simulator import Simulator
-
-FAST: dict[str, Any] = {"latency": {"mean_s": 0.0, "refusal_s": 0.0}, "generation_delay_s": 0.0}
-MODEL = "moonshotai/kimi-k2.5"
-
-
-@asynccontextmanager
-async def playing(**changes: Any) -> AsyncIterator[tuple[Simulator, httpx.AsyncClient]]:
-    scenario = Scenario.from_dict({**FAST, **changes})
-    async with (
-        simulator.serve(scenario) as sim,
-        httpx.AsyncClient(base_url=sim.base_url, timeout=10) as client,
-    ):
-        yield sim, client
-
-
-async def ask(client: httpx.AsyncClient, text: str = "Hi", **body: Any) -> httpx.Response:
-    request = {"model": MODEL, "messages": [{"role": "user", "content": text}], **body}
-    return await client.post("/chat/completions", json=request)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("never came true")
 
 
 async def test_a_reply_has_the_shape_of_a_live_one() -> None:

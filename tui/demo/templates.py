@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import gcd, prod
+from random import Random
 from string import Formatter
 from typing import Any, TypeAlias
 
@@ -73,7 +75,10 @@ def read_family(raw: Mapping[str, Any], pools: Mapping[str, Any]) -> Family:
         name=raw["name"],
         form=raw["form"],
         texts=texts,
-        slots={slot: _fillers(given[slot]) for slot in _slots_in(texts)},
+        slots={
+            slot: _shuffled(_fillers(given[slot]), seed=f"{raw['name']}/{slot}")
+            for slot in _slots_in(texts)
+        },
         tools=tuple(raw.get("tools", ())),
         tools_as_text=raw.get("tools_as_text", False),
     )
@@ -92,7 +97,7 @@ def deal(families: Sequence[Family], total: int) -> Iterator[tuple[Family, Conve
         for count in range(share)
     )
     streams = [family.conversations() for family in families]
-    for _, number in turns[:total]:
+    for _, number in turns:
         yield families[number], next(streams[number])
 
 
@@ -100,7 +105,11 @@ def _shares(sizes: Sequence[int], total: int) -> list[int]:
     if sum(sizes) < total:
         raise ValueError(f"{sum(sizes)} combinations cannot make {total} different prompts")
     cap = next(cap for cap in range(max(sizes) + 1) if sum(min(s, cap) for s in sizes) >= total)
-    return [min(size, cap) for size in sizes]
+    shares = [min(size, cap) for size in sizes]
+    full = (number for number, share in enumerate(shares) if share == cap)
+    for number in islice(full, sum(shares) - total):
+        shares[number] -= 1
+    return shares
 
 
 def _walk(size: int) -> Iterator[int]:
@@ -115,6 +124,11 @@ def _fillers(given: Any) -> Sequence[Filler]:
     if isinstance(given, Mapping):
         return range(given["from"], given["to"] + 1, given.get("step", 1))
     return [_stripped(filler) for filler in given]
+
+
+def _shuffled(fillers: Sequence[Filler], *, seed: str) -> Sequence[Filler]:
+    """In an order of this slot's own: else every family would begin with its first fillers."""
+    return Random(seed).sample(fillers, len(fillers))
 
 
 def _stripped(filler: Any) -> Filler:

@@ -1,4 +1,4 @@
-"""The one line that is empty while nothing is wrong, and else says what is worst."""
+"""The one line that is quiet while nothing is wrong, and else says what is worst."""
 
 from __future__ import annotations
 
@@ -31,6 +31,16 @@ def alarms(snapshot: Snapshot, age_s: float, frozen_at: str = "") -> list[Alarm]
     for view in snapshot.datasets:
         found.extend(_dataset_alarms(view, snapshot))
     return sorted(found, key=lambda alarm: _ORDER.index(alarm.level))
+
+
+def calm(snapshot: Snapshot) -> str:
+    """What stands in the alarm's place while there is none."""
+    failed = sum(view.failed + view.invalid for view in snapshot.datasets)
+    total = sum(view.prompts for view in snapshot.datasets)
+    if not total:
+        return ""
+    count = f"{fmt.thousands(failed)} of {fmt.thousands(total)} prompts failed"
+    return f"{glyphs.DONE} no active errors {glyphs.DOT} {count}"
 
 
 def _run_alarms(snapshot: Snapshot, age_s: float, frozen_at: str) -> Iterator[Alarm]:
@@ -90,10 +100,10 @@ def _error(view: DatasetView, error: ErrorLine, now: float) -> Alarm:
     return Alarm("bad" if error.verdict == "STRUCTURAL" else "warn", text)
 
 
-def alarm_line(found: list[Alarm], cells: int) -> Line:
-    """The worst alarm as a strip of its colour, with the number of the others; blank if none."""
+def alarm_line(found: list[Alarm], cells: int, calm: str = "") -> Line:
+    """The worst alarm as a strip of its colour, with the number of the others; else `calm`, dim."""
     if not found:
-        return exactly((), cells)
+        return exactly((Span(f" {calm}", "dim"),), cells)
     worst = found[0]
     more = f" +{len(found) - 1} more " if len(found) > 1 else " "
     text = fmt.pad(f" {worst.text}", max(0, cells - len(more)))

@@ -8,6 +8,9 @@ from typing import NamedTuple
 from engine.snapshot import Series
 from tui import glyphs
 
+SPAN_S = 300.0
+"""Seconds that a chart shows at least, where the series is that long."""
+
 
 class Columns(NamedTuple):
     """What a chart shows: one value per column, oldest first; None where work was paused."""
@@ -33,10 +36,11 @@ def columns(series: Series, count: int) -> Columns:
     Columns are cut at multiples of their width on the clock, so that a bucket keeps its value
     while the chart moves on.
     """
-    if count <= 0 or not series.values:
+    if count <= 0 or series.width <= 0 or not series.values:
         return Columns([], series.width)
-    merged = math.ceil(len(series.values) / count)
-    first = round(series.start / series.width) if series.width > 0 else 0
+    wanted = min(len(series.values), math.ceil(SPAN_S / series.width))
+    merged = max(1, math.ceil(wanted / count))
+    first = round(series.start / series.width)
     buckets: dict[int, list[float | None]] = {}
     for place, value in enumerate(series.values):
         buckets.setdefault((first + place) // merged, []).append(value)

@@ -8,11 +8,10 @@ from engine import format as fmt
 from engine.snapshot import DatasetView, Snapshot
 from tui import glyphs
 from tui.draw import chart, words
-from tui.draw.paint import Field, Line, Span, arrange, exactly, field, label
+from tui.draw.paint import LABEL, Field, Line, Span, arrange, exactly, field, label
 
 STALE_S = 5.0
 """Seconds without a heartbeat that are worth a colour."""
-_LABEL = 10
 
 
 class Totals(NamedTuple):
@@ -62,15 +61,17 @@ def _one(snapshot: Snapshot, cells: int) -> Line:
 def _title(snapshot: Snapshot, cells: int, age_s: float) -> Line:
     word = words.run_state(snapshot)
     stale = age_s >= STALE_S and snapshot.exit_code is None
+    model = fmt.safe_text(snapshot.model, 48)
+    roomy = cells >= 100  # noqa: PLR2004 - else the vendor's name goes first
     beat = "<2s" if age_s < 2 else fmt.duration(age_s)  # noqa: PLR2004 - two polls: no flicker
     left = [
-        field(fmt.pad(str(word), _LABEL - 1), word.role, bold=True),
+        field(fmt.pad(str(word), LABEL - 1), word.role, bold=True),
         field(fmt.safe_text(snapshot.run, 40), bold=True),
-        field(fmt.safe_text(snapshot.model, 48), rank=1),
+        field(model if roomy else model.rsplit("/", 1)[-1], rank=2),
         field(fmt.safe_text(snapshot.endpoint, 40), "dim", rank=3),
     ]
     right = [
-        Field((Span("elapsed ", "dim"), Span(f"{fmt.duration(snapshot.elapsed_s):>7}")), 2),
+        Field((Span("elapsed ", "dim"), Span(f"{fmt.duration(snapshot.elapsed_s):>7}")), 1),
         Field(
             (Span("heartbeat ", "dim"), Span(f"{beat:>3}", "bad" if stale else "text", stale)), 1
         ),
@@ -81,14 +82,14 @@ def _title(snapshot: Snapshot, cells: int, age_s: float) -> Line:
 def _progress(snapshot: Snapshot, cells: int) -> Line:
     total = totals(snapshot.datasets)
     whole = fmt.thousands(total.prompts)
-    count = f"{fmt.thousands(total.finished):>{len(whole)}} of {whole} prompts"
+    count = f"{fmt.thousands(total.finished):>{len(whole)}} of {whole}"
     right = [
         field(f"{fmt.percent(total.finished, total.prompts):>4}", bold=True),
         field(f"{count} in {fmt.plural(len(snapshot.datasets), 'dataset')}", rank=1),
         Field((Span("ETA ", "dim"), Span(f"{_eta(snapshot):>7}")), 2),
     ]
     used = sum(fmt.width(span.text) for item in right for span in item.spans) + 2 * len(right)
-    room = max(4, cells - _LABEL - used)
+    room = max(4, cells - LABEL - used)
     done, flying, rest = chart.progress(room, total.prompts, total.finished, total.in_flight)
     bar = (Span(done, "bar"), Span(flying, "bar"), Span(rest, "track"))
     return arrange(cells, [Field((label("prompts"), *bar), 3)], right)
@@ -101,7 +102,7 @@ def _eta(snapshot: Snapshot) -> str:
 def _rate(snapshot: Snapshot, cells: int, rows: int) -> list[Line]:
     now = Span(f"{fmt.rate(snapshot.rows_per_s):>7} ", bold=True)
     tail = 34 if cells >= 70 else 0  # noqa: PLR2004 - the notes go first
-    room = max(1, cells - _LABEL - 8 - tail)
+    room = max(1, cells - LABEL - 8 - tail)
     shown = chart.columns(snapshot.rate, room)
     drawn = chart.chart(shown, room, rows)
     speed = f"{fmt.compact(snapshot.completion_tokens_per_s)} tok/s"
@@ -109,7 +110,7 @@ def _rate(snapshot: Snapshot, cells: int, rows: int) -> list[Line]:
     lines = []
     for place, bars in enumerate(drawn):
         last = place == rows - 1
-        head = (label("rate"), now) if last else (Span(" " * (_LABEL + 8)),)
+        head = (label("rate"), now) if last else (Span(" " * (LABEL + 8)),)
         end = (Span(fmt.pad(note, 21), "dim"), Span(f"{speed:>13}")) if last and tail else ()
         lines.append(exactly((*head, Span(bars, "bar"), *end), cells))
     return lines

@@ -110,6 +110,10 @@ def _joined(fields: Sequence[Field], gap: str) -> Line:
     return tuple(out)
 
 
-def label(text: str, cells: int = 9) -> Span:
+LABEL = 10
+"""Cells of the label column, its space included."""
+
+
+def label(text: str) -> Span:
     """A dim label, right-aligned in the label column (`  prompts `)."""
-    return Span(fmt.pad(text, cells, right=True) + " ", "dim")
+    return Span(fmt.pad(text, LABEL - 1, right=True) + " ", "dim")

@@ -9,7 +9,6 @@ from engine.snapshot import DatasetView
 
 PANE_MIN = 6
 """Lines from which a dataset gets a border: two for it, and four that say something."""
-_DENSE_MAX = PANE_MIN - 1
 _PANE_MAX = 18
 _TWO_COLUMNS = 140
 """Cells from which two panes stand side by side."""
@@ -107,28 +106,33 @@ def heights(area: int, datasets: Sequence[DatasetView], chosen: int) -> list[int
     Needs `len(datasets) <= area`; the sum never exceeds `area`.
     """
     given = [1] * len(datasets)
-    for index, wanted in _wishes(datasets, chosen):
+    for group, wanted in _wishes(datasets, chosen):
+        needed = sum(max(0, wanted - given[index]) for index in group)
         spare = area - sum(given)
-        given[index] = max(given[index], min(wanted, given[index] + spare))
+        if needed <= spare or group == [chosen]:
+            for index in group:
+                given[index] = max(given[index], min(wanted, given[index] + spare))
     return given
 
 
-def _wishes(datasets: Sequence[DatasetView], chosen: int) -> Iterator[tuple[int, int]]:
+def _wishes(datasets: Sequence[DatasetView], chosen: int) -> Iterator[tuple[list[int], int]]:
+    """Groups of datasets with the lines each of them wants, the most important first.
+
+    A group grows together or not at all, so that equals look equal.
+    """
     others = [index for index in range(len(datasets)) if index != chosen]
     live = [index for index in others if datasets[index].state in {"running", "paused"}]
     ended = [index for index in others if datasets[index].state in {"done", "budget", "skipped"}]
     here = [chosen] if 0 <= chosen < len(datasets) else []
-    for group, wanted in (
+    yield from (
         (here, 9),
         (live, 2),
         (here, 10),
-        (live, _DENSE_MAX - 1),
+        (live, 4),
         (live, 9),
         (ended, 2),
         (here, 13),
         (live, 11),
-        (ended, _DENSE_MAX - 1),
+        (ended, 3),
         (here, _PANE_MAX),
-    ):
-        for index in group:
-            yield index, wanted
+    )

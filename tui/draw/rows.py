@@ -1,4 +1,4 @@
-"""A dataset in one to four dense lines, for screens that have no room for a pane each."""
+"""A dataset in one to five dense lines, for screens that have no room for a pane each."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import NamedTuple
 from engine import format as fmt
 from engine.snapshot import DatasetView
 from tui import glyphs
-from tui.draw import dataset, words
+from tui.draw import dataset, errors, words
 from tui.draw.paint import Field, Line, Span, arrange, field
 
 _NAME_MAX = 24
+_DOT = f" {glyphs.DOT} "
 
 
 class Widths(NamedTuple):
@@ -23,94 +24,92 @@ class Widths(NamedTuple):
 def widths(datasets: tuple[DatasetView, ...], cells: int) -> Widths:
     """The columns that these datasets need, the name's bounded by the width of the screen."""
     longest = max((fmt.width(fmt.safe_text(view.name)) for view in datasets), default=1)
-    counts = max((len(fmt.thousands(view.prompts)) for view in datasets), default=1)
-    return Widths(min(longest, _NAME_MAX if cells >= 70 else max(4, cells // 4)), counts)  # noqa: PLR2004
+    totals = max((len(fmt.thousands(view.prompts)) for view in datasets), default=1)
+    return Widths(min(longest, _NAME_MAX, max(4, cells // 4)), totals)
 
 
-def dense(
-    view: DatasetView,
-    cells: int,
-    rows: int,
-    now: float,
-    *,
-    number: int,
-    columns: Widths,
-    chosen: bool,
-) -> list[Line]:
-    """One to four lines: state and prompts; ledger and money; throughput; errors."""
-    lines = [head(view, cells, now, number=number, columns=columns, chosen=chosen)]
-    if rows > 1:
-        lines.append(dataset.prompts_line(view, cells) if rows > 2 else _second(view, cells))  # noqa: PLR2004
-    if rows > 2:  # noqa: PLR2004
-        lines += dataset.rate_lines(view, cells)
-    if rows > 3:  # noqa: PLR2004
-        lines.append(dataset.gauge_line(view, cells, detailed=False))
-    if rows > 4:  # noqa: PLR2004
-        lines += dataset.error_lines(view, cells, 1, now)
+class Row(NamedTuple):
+    """How one dataset stands among the others."""
+
+    number: int
+    """From 1."""
+    columns: Widths
+    chosen: bool
+
+
+def dense(view: DatasetView, cells: int, rows: int, now: float, row: Row) -> list[Line]:
+    """State and prompts; ledger and money; throughput; errors: as many of them as `rows`."""
+    lines = [head(view, cells, now, row)]
+    lines.append(_second(view, cells) if rows < 4 else dataset.prompts_line(view, cells))  # noqa: PLR2004 - the ledger needs the rest below it
+    lines += dataset.rate_lines(view, cells) if view.state in dataset.LIVE else []
+    lines.append(errors.gauge(view, cells, with_recent=view.state in dataset.LIVE))
+    lines += errors.lines(view, cells, 1, now)
     return lines[:rows]
 
 
-def head(
-    view: DatasetView, cells: int, now: float, *, number: int, columns: Widths, chosen: bool
-) -> Line:
-    """`4 B6_ultrachat · 15,000 prompts ► RUNNING  26%  ok 3,888  failed 12  ETA 9m 10s`."""
+def head(view: DatasetView, cells: int, now: float, row: Row) -> Line:
+    """`4 B6_ultrachat · 15,000 prompts ► RUNNING  26% ok 3,888 failed 12  ETA 9m 10s`."""
     word = words.dataset_state(view)
-    key = f"{number}" if number <= 9 else glyphs.DOT  # noqa: PLR2004 - keys 1 to 9
-    name = fmt.pad(fmt.safe_text(view.name), columns.name)
-    total = f"{fmt.thousands(view.prompts):>{columns.total}} prompts"
-    title = (
-        Span(f"{glyphs.CURSOR if chosen else ' '}{key} ", "accent" if chosen else "dim"),
-        Span(name, bold=chosen, reverse=chosen),
-        Span(f" {glyphs.DOT} ", "dim"),
+    queued = view.state == "queued"
+    state = field(fmt.pad(str(word), 9), word.role, bold=not queued)
+    worry = _worry(view, now)
+    if queued:
+        return arrange(cells, [Field(_title(view, row)), state], [worry] if worry else [], gap=" ")
+    digits = row.columns.total
+    failed = Span(fmt.thousands(view.failed), "bad" if view.failed else "dim")
+    left = [
+        Field(_title(view, row)),
+        state,
+        field(f"{fmt.percent(words.done(view), view.prompts):>4}"),
+        Field((Span("ok ", "dim"), Span(f"{fmt.thousands(view.ok):>{digits}}")), 2),
+        Field((Span("failed ", "dim"), failed), 1 if view.failed else 3),
+    ]
+    return arrange(cells, left, [worry or _rest(view)], gap=" ")
+
+
+def _title(view: DatasetView, row: Row) -> Line:
+    key = f" {row.number} " if row.number <= 9 else f" {glyphs.DOT} "  # noqa: PLR2004 - keys 1 to 9
+    total = f"{fmt.thousands(view.prompts):>{row.columns.total}} prompts"
+    return (
+        Span(key, "accent" if row.chosen else "dim", bold=row.chosen, reverse=row.chosen),
+        Span(" " + fmt.pad(fmt.safe_text(view.name), row.columns.name), bold=row.chosen),
+        Span(_DOT, "dim"),
         Span(total, "dim" if view.state == "queued" else "text"),
     )
-    quiet = view.state == "queued"
-    failed = "bad" if view.failed else "dim"
-    left = [
-        Field(title),
-        field(fmt.pad(str(word), 9), word.role, bold=not quiet),
-        Field(
-            (Span(f"{fmt.percent(words.done(view), view.prompts):>4}", "dim" if quiet else "text"),)
-        ),
-        Field((Span("ok ", "dim"), Span(f"{fmt.thousands(view.ok):>{columns.total}}")), 2),
-        Field(
-            (Span("failed ", "dim"), Span(fmt.thousands(view.failed), failed)),
-            1 if view.failed else 3,
-        ),
-    ]
-    if quiet:
-        left = left[:2]
-    return arrange(cells, left, [_tail(view, now)], gap=" ")
 
 
-def _tail(view: DatasetView, now: float) -> Field:
-    """The worry if there is one, else how long it will take, else what it cost."""
-    errors = words.worst_first(view.errors)
-    if errors and errors[0].verdict in {"ACTIVE", "STRUCTURAL"}:
-        word = words.verdict(errors[0], now)
-        return Field((Span(f"{word.glyph} {errors[0].verdict}", word.role, bold=True),))
-    if view.state in {"running", "paused"}:
+def _worry(view: DatasetView, now: float) -> Field | None:
+    """What is wrong with it, if something is."""
+    ranked = words.worst_first(view.errors)
+    if not ranked or ranked[0].verdict not in {"ACTIVE", "STRUCTURAL"}:
+        return None
+    word = words.verdict(ranked[0], now)
+    return field(f"{word.glyph} {ranked[0].verdict}", word.role, bold=True)
+
+
+def _rest(view: DatasetView) -> Field:
+    """How long it will take, or what it cost."""
+    if view.state in dataset.LIVE:
         return Field((Span("ETA ", "dim"), Span(f"{fmt.duration(view.eta_s):>7}")), 2)
-    return field("" if view.state == "queued" else fmt.money(view.cost_usd), "text", 2)
+    return field(fmt.money(view.cost_usd) if view.rows else "", rank=2)
 
 
 def _second(view: DatasetView, cells: int) -> Line:
-    dim = "dim"
     budget = f" of {fmt.compact(view.token_budget)}" if view.token_budget else ""
     rate = view.attempts
+    share = fmt.percent(rate.failed, rate.total)
+    tokens = Field((Span(fmt.compact(view.completion_tokens)), Span(f"{budget} tok", "dim")), 1)
+    errors_share = Field((Span("errors ", "dim"), Span(share), Span(" of attempts", "dim")), 2)
+    indent = Span("    ")
+    if view.state not in dataset.LIVE and not view.in_flight:
+        start = Field((indent, *tokens.spans))
+        return arrange(cells, [start, errors_share, *errors.suspects(view)], gap=_DOT)
     left = [
-        Field((Span("   ", dim), Span("in flight ", dim), Span(fmt.thousands(view.in_flight)))),
-        Field((Span("left ", dim), Span(fmt.thousands(view.left)))),
-        Field((Span(fmt.compact(view.completion_tokens)), Span(f"{budget} tok", dim)), 1),
-        Field((Span(fmt.money(view.cost_usd)),), 1),
-        Field((Span(fmt.rate(view.rows_per_s)),), 3),
-        Field(
-            (
-                Span("errors ", dim),
-                Span(fmt.percent(rate.failed, rate.total)),
-                Span(" of attempts", dim),
-            ),
-            2,
-        ),
+        Field((indent, Span("in flight ", "dim"), Span(fmt.thousands(view.in_flight)))),
+        Field((Span("left ", "dim"), Span(fmt.thousands(view.left)))),
+        tokens,
+        field(fmt.money(view.cost_usd), rank=1),
+        field(fmt.rate(view.rows_per_s), rank=3),
+        errors_share,
     ]
-    return arrange(cells, left, gap=f" {glyphs.DOT} ")
+    return arrange(cells, left, gap=_DOT)

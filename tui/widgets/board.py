@@ -13,7 +13,7 @@ from engine import format as fmt
 from engine.snapshot import DatasetView, Snapshot
 from tui import glyphs
 from tui.draw import keybar, rows
-from tui.draw.alarm import Alarm, alarm_line, alarms
+from tui.draw.alarm import Alarm, alarm_line, alarms, calm
 from tui.draw.header import header
 from tui.draw.paint import Line, Span, exactly, plain
 from tui.draw.plan import Plan, plan
@@ -108,7 +108,7 @@ class Board(Container):
         if view.fresh and not wanted.message:
             found = [Alarm("info", plain(view.message)), *found]
         self._on("#header", header(snapshot, inner, wanted.header, view.age_s))
-        self._on("#alarm", [alarm_line(found, cells)])
+        self._on("#alarm", [alarm_line(found, cells, calm(snapshot))])
         self._on("#hidden", [_hidden(wanted, snapshot.datasets, inner)])
         self._on("#message", [exactly(view.message, inner)])
         self._on("#keys", [keybar.footer(view.keys, inner)])

@@ -6,7 +6,8 @@ from textual.content import Content
 
 from engine import format as fmt
 from engine.snapshot import DatasetView
-from tui.draw import dataset, rows, words
+from tui.draw import rows, words
+from tui.draw.pane import pane
 from tui.draw.plan import Place
 from tui.palette import Palette
 from tui.widgets.canvas import Canvas
@@ -18,7 +19,7 @@ class DatasetPane(Canvas):
     def __init__(self, palette: Palette) -> None:
         super().__init__(palette, classes="dataset")
         self._place: Place | None = None
-        self._titles: tuple[str, str] = ("", "")
+        self._titles: tuple[str, str, str, bool] = ("", "", "", False)
 
     def put(self, place: Place | None) -> None:
         """Move to that place; None hides the pane."""
@@ -41,22 +42,21 @@ class DatasetPane(Canvas):
         self.set_class(chosen, "chosen")
         cells, lines = place.inner
         if not place.boxed:
-            number = place.number + 1
-            self.paint(
-                rows.dense(view, cells, lines, now, number=number, columns=columns, chosen=chosen)
-            )
+            row = rows.Row(place.number + 1, columns, chosen)
+            self.paint(rows.dense(view, cells, lines, now, row))
             return
-        self._entitle(view, place)
-        self.paint(dataset.pane(view, cells, lines, now))
+        self._entitle(view, place, chosen=chosen)
+        self.paint(pane(view, cells, lines, now))
 
-    def _entitle(self, view: DatasetView, place: Place) -> None:
-        key = f"{place.number + 1} " if place.number < 9 else ""  # noqa: PLR2004 - keys 1 to 9
-        title = key + words.label(view, place.width - 8 - len(key))
+    def _entitle(self, view: DatasetView, place: Place, *, chosen: bool) -> None:
+        key = f" {place.number + 1} " if place.number < 9 else ""  # noqa: PLR2004 - keys 1 to 9
+        title = words.label(view, place.width - 8 - len(key))
         pilot = f"pilot: the first {fmt.thousands(view.pilot)}" if view.pilot is not None else ""
         reason = " · ".join(part for part in (fmt.safe_text(view.reason), pilot) if part)
-        titles = (title, fmt.clip(reason, place.width - 8))
+        titles = (key, title, fmt.clip(reason, place.width - 8), chosen)
         if titles != self._titles:
             self._titles = titles
             # Content, because a str would be read as markup and brackets would crash it
-            self.border_title = Content(titles[0])
-            self.border_subtitle = Content(titles[1]) if titles[1] else None
+            badge = (key, "reverse") if chosen else key
+            self.border_title = Content.assemble(badge, f" {title}")
+            self.border_subtitle = Content(titles[2]) if titles[2] else None

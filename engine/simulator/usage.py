@@ -1,4 +1,4 @@
-"""A good reply as JSON: the sampled answer as one host serves it, with its usage and its price."""
+"""What a generation used and what it costs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.simulator.answer import Answer
-    from engine.simulator.artefacts import Served
-    from engine.simulator.call import Call
-    from engine.simulator.scenario import Host, Scenario
+    from engine.simulator.scenario import Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,34 +51,4 @@ def usage_body(usage: Usage, host: Host) -> dict[str, Any]:
     }
 
 
-def openrouter_reply(
-    scenario: Scenario, host: Host, answer: Answer, served: Served, usage: Usage, call: Call
-) -> dict[str, Any]:
-    """Return the body of a completion as OpenRouter passes it on."""
-    message: dict[str, Any] = {
-        "role": "assistant",
-        "content": served.content,
-        "refusal": None,
-        **served.reasoning_keys(),
-    }
-    if served.tool_calls:
-        message["tool_calls"] = served.tool_calls
-    return {
-        "id": call.id,
-        "object": "chat.completion",
-        "created": int(call.wall),
-        "model": scenario.canonical,
-        "provider": host.name,
-        "system_fingerprint": None,
-        "service_tier": None,
-        "choices": [
-            {
-                "index": 0,
-                "logprobs": None,
-                "finish_reason": served.finish,
-                "native_finish_reason": answer.finish if not served.tool_calls else "tool_calls",
-                "message": message,
-            }
-        ],
-        "usage": usage_body(usage, host),
-    }
+NOTHING = Usage(0, 0, 0)

@@ -1,0 +1,123 @@
+"""`eaglegen-tui demo`: the local provider in a process of its own, and the main job against it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from engine.errors import EaglegenError
+from engine.manifest import load_manifest
+from engine.plan import Options
+from engine.settings import Settings
+from tui.demo.prompts import DemoDataset, write_sources
+from tui.jobs import Watching, perform
+
+DEFAULT_SCALE = 0.1
+"""3,777 prompts: about two minutes."""
+CONCURRENCY = 200
+_BUDGET_TOKENS = 20_000_000
+_MANIFEST = """\
+# The demo's manifest: the story's six datasets at {share} of their size, on a provider of our own.
+[run]
+name = "demo"
+output = "run"
+
+[endpoint]
+base_url = "{base_url}"
+model = "moonshotai/kimi-k2.5"
+tokenizer = "kimi-k2.5"
+thinking = true
+
+[sampling]
+temperature = 1.0
+top_p = 0.95
+max_tokens = 8192
+
+[limits]
+concurrency = {concurrency}
+max_cost_usd = 86.0
+request_timeout_s = 120
+"""
+_DATASET = """
+[[datasets]]
+name = "{name}"
+source = "prompts/{source}"
+prompts = {prompts}
+token_budget = {budget}
+"""
+
+
+def run_demo(*, scale: float | None, output: Path | None, watching: Watching) -> int:
+    """Run the demo in a temporary folder, or in `output`, which is kept and can be resumed."""
+    with _folder(output) as folder, provider() as base_url:
+        share = DEFAULT_SCALE if scale is None else scale
+        path = write_demo(folder, base_url, share)
+        sys.stderr.write(f"demo: provider {base_url}, manifest {path}\n")
+        options = Options(base_url=base_url)
+        return perform(load_manifest(path), options, Settings.model_construct(), watching)
+
+
+def write_demo(folder: Path, base_url: str, scale: float) -> Path:
+    """Write the demo's prompts and manifest; returns the manifest's path."""
+    datasets = write_sources(folder / "prompts", scale)
+    path = folder / "manifest.toml"
+    head = _MANIFEST.format(
+        share=f"{scale:.0%}", base_url=base_url, concurrency=CONCURRENCY
+    )
+    path.write_text(head + "".join(_section(dataset, scale) for dataset in datasets), "utf-8")
+    return path
+
+
+@contextmanager
+def provider(scenario: str = "demo") -> Iterator[str]:
+    """A local provider for as long as the context lasts; yields its base URL.
+
+    It watches its stdin, so that it ends with this process however that ends.
+    """
+    command = [sys.executable, "-m", "engine.simulator", "--port", "0", "--parent-watch"]
+    process = subprocess.Popen(  # noqa: S603 - our own module in our own interpreter
+        [*command, "--scenario", scenario],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # ctrl+c is the engine's to answer, by draining
+    )
+    try:
+        assert process.stdout is not None  # noqa: S101 - stdout=PIPE
+        line = process.stdout.readline()
+        if not line:
+            raise EaglegenError(f"the demo's provider did not start: {_complaint(process)}")
+        yield str(json.loads(line)["base_url"])
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _complaint(process: subprocess.Popen[bytes]) -> str:
+    _, err = process.communicate()
+    lines = err.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"exit {process.returncode}"
+
+
+def _section(dataset: DemoDataset, scale: float) -> str:
+    return _DATASET.format(
+        name=dataset.name,
+        source=dataset.source.name,
+        prompts=dataset.prompts,
+        budget=max(10_000, round(_BUDGET_TOKENS * scale)),
+    )
+
+
+@contextmanager
+def _folder(output: Path | None) -> Iterator[Path]:
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        yield output
+        return
+    with tempfile.TemporaryDirectory(prefix="eaglegen-demo-") as name:
+        yield Path(name)
