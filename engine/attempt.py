@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from engine.client import Failure
 from engine.faults import Fault, fault_of_exception
+from engine.generation import SOURCE_ID, native_usage
 from engine.prompts import Message, served_messages
-from engine.reply import Reply, parse_reply
+from engine.reply import Reply, parse_reply, with_usage
 from engine.schedule import Job
 from engine.session import Session
 
@@ -31,9 +33,17 @@ async def perform(session: Session, job: Job, messages: list[Message]) -> Reply 
     )
     if isinstance(outcome, Failure):
         return fault_of_exception(outcome.names, outcome.message)
-    tools = bool(job.prompt.tools)
-    expectation = session.expectation(plan, job.max_tokens_factor, tools=tools)
-    return parse_reply(outcome.status, outcome.headers, outcome.body, expectation)
+    raw_tools = session.plan.manifest.endpoint.tools_mode == "raw" and bool(job.prompt.tools)
+    expectation = session.expectation(plan, job.max_tokens_factor, tools=raw_tools)
+    result = parse_reply(outcome.status, outcome.headers, outcome.body, expectation)
+    if isinstance(result, Fault) and result.family == "no_route" and ignore:
+        # our own `ignore` may have emptied the route: that must not end the run
+        return replace(result, family="route_ignored")
+    if isinstance(result, Reply) and result.cached and result.usage.completion_tokens is None:
+        source = outcome.headers.get(SOURCE_ID) or result.generation_id
+        usage = await native_usage(session.client, source) if source else None
+        return with_usage(result, usage, expectation) if usage else result
+    return result
 
 
 def cancelled_fault(*, sent: bool = True) -> Fault:

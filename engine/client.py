@@ -50,6 +50,7 @@ class Client:
 
     def __init__(self, base_url: str, *, key: str | None, headers: Mapping[str, str]) -> None:
         self._base = base_url.rstrip("/")
+        self._secret = (key or "").encode()
         sent = {"content-type": "application/json", **headers}
         if key:
             sent["authorization"] = f"Bearer {key}"
@@ -97,11 +98,19 @@ class Client:
         except TimeoutError:
             return Failure(("Deadline",), f"no complete reply within {deadline_s:.0f} s")
         except (httpx.HTTPError, httpx.InvalidURL, aiohttp.ClientError, OSError) as error:
-            return _failure(error)
+            return self._failure(error)
         except (ValueError, AssertionError, RuntimeError) as error:
             # aiohttp's parser and httpx's decoders let these escape on malformed replies
-            return _failure(error)
-        return Exchange(reply.status_code, reply.headers, reply.content)
+            return self._failure(error)
+        return Exchange(reply.status_code, reply.headers, self._masked(reply.content))
+
+    def _masked(self, body: bytes) -> bytes:
+        """A server may quote the key it was given; the reply goes into files and onto screens."""
+        return body.replace(self._secret, b"***") if self._secret else body
+
+    def _failure(self, error: BaseException) -> Failure:
+        names, message = _chain(error)
+        return Failure(names, self._masked(message.encode(errors="replace")).decode())
 
 
 def ensure_descriptors(concurrency: int) -> None:
@@ -119,7 +128,7 @@ def ensure_descriptors(concurrency: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def _failure(error: BaseException) -> Failure:
+def _chain(error: BaseException) -> tuple[tuple[str, ...], str]:
     names: list[str] = []
     message = str(error)
     cause: BaseException | None = error
@@ -127,4 +136,4 @@ def _failure(error: BaseException) -> Failure:
         names.append(type(cause).__name__)
         message = message or str(cause)
         cause = cause.__cause__ or cause.__context__
-    return Failure(tuple(names), message)
+    return tuple(names), message

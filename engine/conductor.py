@@ -6,26 +6,33 @@ The only place that starts tasks. `run` returns when the session has ended and a
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from engine.attempt import cancelled_fault, messages_of, perform
-from engine.faults import Fault
+from engine.faults import Fault, fault
 from engine.feeder import Batch
+from engine.funds import watch_funds
 from engine.ledger import FAILURES, SENT
 from engine.prompts import InvalidRow
 from engine.records import invalid_message, invalid_record, sent_record
 from engine.schedule import Job
 from engine.session import Session
 from engine.settle import close_at_budget, fail, keep
+from engine.tokens.template import PromptError
 
 TICK_S = 0.25
+RATE_KNOWN_AFTER = 50
+"""Finished prompts before --max-error-rate is judged: one early failure is no rate."""
 
 
 class Conductor:
-    """Runs one session in the current event loop."""
+    """Runs one session in the current event loop; `at_end` may tell the journal how it ended."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, at_end: Callable[[], None] = lambda: None) -> None:
         self._session = session
+        self._at_end = at_end
         self._reading: set[asyncio.Task[None]] = set()
         self._read_now: set[str] = set()
         self._ticked = session.clock.monotonic()
@@ -36,18 +43,22 @@ class Conductor:
         """Work until every dataset is complete, or the course says to end."""
         session = self._session
         writing = asyncio.create_task(session.sink.run())
-        ticking = asyncio.create_task(self._tick_forever())
+        helpers = [asyncio.create_task(self._tick_forever())]
+        if session.asking.api == "openrouter":
+            helpers.append(asyncio.create_task(watch_funds(session)))
         session.course.started = True
         try:
             while not self._finished():
                 await self._step()
         finally:
-            await self._cancel(ticking)
+            await self._cancel(*helpers)
             await self._cancel_attempts()
             await self._settle_reading()
+            await session.sink.commit()
+            session.course.ended = True
+            self._at_end()
             session.sink.close()
             await writing
-            session.course.ended = True
 
     async def _step(self) -> None:
         session = self._session
@@ -58,6 +69,7 @@ class Conductor:
             self._read_on()
             await self._launch()
         self._see_cap()
+        self._see_failures()
         if not self._finished():
             await self._rest()
 
@@ -91,6 +103,8 @@ class Conductor:
         try:
             messages = messages_of(session, job)
             outcome = await perform(session, job, messages)
+        except PromptError as error:
+            outcome = replace(fault("invalid_row", str(error)), sent=False)
         except asyncio.CancelledError:
             fail(session, job, cancelled_fault(), session.clock.monotonic() - started)
             raise
@@ -207,6 +221,22 @@ class Conductor:
             session.course.drain("max_cost_usd leaves no room for another request")
             session.journal.note("state", session.course.reason)
 
+    def _see_failures(self) -> None:
+        """End when the failed prompts pass --max-error-rate."""
+        session = self._session
+        bound = session.plan.options.max_error_rate
+        if bound is None or session.course.draining:
+            return
+        queues = session.schedule.queues.values()
+        failed = sum(queue.failed for queue in queues)
+        done = failed + sum(queue.ok for queue in queues)
+        if done >= RATE_KNOWN_AFTER and failed > bound * done:
+            session.course.too_many_failures = True
+            session.course.drain(
+                f"{failed} of {done} finished prompts failed: more than --max-error-rate {bound:g}"
+            )
+            session.journal.note("state", session.course.reason)
+
     def _finished(self) -> bool:
         session = self._session
         if session.attempts or session.schedule.in_flight:
@@ -223,6 +253,7 @@ class Conductor:
         await asyncio.gather(*self._reading, return_exceptions=True)
 
     @staticmethod
-    async def _cancel(task: asyncio.Task[None]) -> None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    async def _cancel(*tasks: asyncio.Task[None]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

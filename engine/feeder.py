@@ -11,6 +11,7 @@ from pathlib import Path
 
 from engine.ledger import Ledger, read_contents
 from engine.manifest import Dataset, Manifest
+from engine.plan import Shard
 from engine.prompts import InvalidRow, Prompt
 from engine.schedule import Job, Queue
 from engine.sources import PromptFeed
@@ -33,18 +34,6 @@ class Batch:
     """Prompts with rows on disk that the source no longer holds; known at its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """Which prompts this process does: those whose hash falls to `index` of `count` (1-based)."""
-
-    index: int = 1
-    count: int = 1
-
-    def takes(self, prompt: Prompt) -> bool:
-        """Deal by content, so that shards never overlap however the source is ordered."""
-        return int(prompt.hash[-8:], 16) % self.count == self.index - 1
-
-
 class Feeder:
     """One dataset's source, read on while the schedule wants more."""
 
@@ -57,7 +46,7 @@ class Feeder:
         *,
         stop: int,
         resend_after_s: float = 0.0,
-        shard: Shard = Shard(),
+        shard: Shard,
         executor: ThreadPoolExecutor,
     ) -> None:
         self._open: Callable[[], PromptFeed] = lambda: PromptFeed(manifest, dataset, stop=stop)

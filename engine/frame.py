@@ -99,7 +99,8 @@ class Framer:
         stats = session.stats.datasets[plan.name]
         totals = stats.totals
         rate = stats.recent.per_second(now)
-        eta, bound = _eta(plan, queue, stats, rate)
+        halted = session.schedule.paused or queue.state != "running"
+        eta, bound = (None, "") if halted else _eta(plan, queue, stats, rate)
         return DatasetView(
             name=plan.name,
             state=queue.state,
@@ -154,6 +155,8 @@ class Framer:
         session = self._session
         if session.sink.trouble:
             return f"disk: {session.sink.trouble}; what is paid is kept in memory"
+        if session.gate.short_of_funds() and not session.schedule.in_flight:
+            return f"credits: {session.gate.funds_words()}"
         if held is not None:
             return f"{session.limiter.hold_reason}; goes on in {held - now:.0f} s"
         return ""
@@ -242,7 +245,7 @@ def _cost(datasets: dict[str, DatasetStats]) -> float | None:
 
 def _eta(plan: DatasetPlan, queue: Queue, stats: DatasetStats, rate: float) -> tuple[Any, Any]:
     """Seconds to the end at the present rate, and which limit ends it first."""
-    if queue.state != "running" or rate <= 0:
+    if rate <= 0:
         return None, ""
     target = min(queue.prompts, plan.stop)
     done = queue.ok + queue.failed + queue.invalid

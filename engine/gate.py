@@ -16,6 +16,8 @@ class Gate:
         self._plans = {dataset.name: dataset for dataset in plan.datasets}
         self._stats = stats
         self._schedule: Schedule | None = None
+        self._balance: float | None = None
+        self._spent_at_balance = 0.0
 
     def attach(self, schedule: Schedule) -> None:
         """Name the schedule whose requests in flight count."""
@@ -32,7 +34,34 @@ class Gate:
         each = stats.costs.in_flight
         if not fits_hard(dataset.max_cost_usd, stats.totals.cost_usd, in_flight, each):
             return False
-        return self._cap is None or self.spent() + self.in_flight_cost() + each <= self._cap
+        if self._cap is not None and self.spent() + self.in_flight_cost() + each > self._cap:
+            return False
+        funds = self.funds()
+        return funds is None or self.in_flight_cost() + each <= funds
+
+    def see_balance(self, usd: float | None) -> None:
+        """The account's balance as just read; None where it is not known."""
+        self._balance = usd
+        self._spent_at_balance = self.spent()
+
+    def funds(self) -> float | None:
+        """USD the account holds, by the last reading less what was spent since."""
+        if self._balance is None:
+            return None
+        return self._balance - (self.spent() - self._spent_at_balance)
+
+    def short_of_funds(self) -> bool:
+        """Whether the balance holds no further request beside those in flight."""
+        funds = self.funds()
+        return funds is not None and self.in_flight_cost() + self._cheapest() > funds
+
+    def funds_words(self) -> str:
+        """How much there is, and how much the prompts left are expected to need."""
+        need = sum(self._rest(name) for name in self._plans)
+        return (
+            f"the balance is ${self.funds() or 0.0:,.2f}, what is left needs about ${need:,.2f}; "
+            "top up and the run goes on by itself"
+        )
 
     def spent(self) -> float:
         """USD known to be spent over all sessions."""
@@ -62,8 +91,17 @@ class Gate:
         """Whether `max_cost_usd` leaves no room for one more request of any dataset."""
         if self._cap is None:
             return False
-        cheapest = min((s.costs.in_flight for s in self._stats.datasets.values()), default=0.0)
-        return self.spent() + self.in_flight_cost() + cheapest > self._cap
+        return self.spent() + self.in_flight_cost() + self._cheapest() > self._cap
+
+    def _cheapest(self) -> float:
+        return min((s.costs.in_flight for s in self._stats.datasets.values()), default=0.0)
+
+    def _rest(self, name: str) -> float:
+        """USD that a dataset's remaining prompts are expected to cost."""
+        if self._schedule is None or self._schedule.queues[name].skipped:
+            return 0.0
+        queue = self._schedule.queues[name]
+        return (queue.left + len(queue.in_flight)) * self._stats.datasets[name].costs.mean
 
 
 def dataset_stats(plan: Plan, dataset: DatasetPlan, start: float) -> DatasetStats:

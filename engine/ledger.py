@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine.families import FAMILIES
 from engine.jsonlines import load_line, read_lines, repair_tail
 from engine.series import Quantiles
 
@@ -93,7 +94,8 @@ def fold_row(ledger: Ledger, row: dict[str, Any], offset: int) -> None:
 
 def fold_attempt(ledger: Ledger, attempt: dict[str, Any]) -> None:
     """Count one attempt that did not become a row."""
-    if attempt.get("family") != "cancelled":
+    family = FAMILIES.get(str(attempt.get("family")))
+    if family is None or family.counts:
         ledger.attempt_errors += 1
     if attempt.get("cost") is not None or attempt.get("sent"):
         _fold_cost(ledger, attempt.get("cost"))

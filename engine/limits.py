@@ -10,32 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.held import DOUBLING_S, Held, Lesson
 from engine.plateau import Plateau
 from engine.refusals import Pressure
 
 START = 64
-DOUBLING_S = 5.0
 FILLED = 0.9
 """The limit is used where this share of it is in flight; an unused limit does not rise."""
 SETTLE_S = 2.0
 SETTLE_QUIET_S = 1.0
 SETTLE_MOST_S = 10.0
 """A burst is over after `SETTLE_S`, once refusals have been quiet, and at the latest then."""
-MARGIN = 0.02
-MARGIN_MOST = 0.5
-"""How far below the level that was held the limit stays; doubles where even that was refused."""
-PROBE_STEP = 0.005
-PROBE_S = 5.0
-PROBE_FIRST_S = 15.0
-PROBE_LAST_S = 600.0
-PROBE_SUCCESSES = 200
-"""Replies that must have come for each refusal that the next probe may cost: 0.5%."""
-PROBE_PATIENCE = 4
-"""A probe that is not earned is made all the same after this many of its intervals."""
-PROBE_GAIN = 0.05
-"""A probe that found less than this has found nothing, and the next one waits twice as long."""
-PROBE_LOST = 0.8
-"""A level that fell to this part of the best one is news: probes begin anew."""
 REST_FIRST_S = 2.0
 REST_LAST_S = 60.0
 """Rest between single probes where everything is refused and no wait is named."""
@@ -62,13 +47,8 @@ class _Fall:
     who: str
     probed: bool
     """A probe for more caused it."""
+    replies: int = 0
     open: bool = True
-
-
-@dataclass(slots=True)
-class _Probe:
-    level: float
-    until: float
 
 
 class Limiter:
@@ -88,18 +68,8 @@ class Limiter:
         self._was_filled = True
         self._idle_since: float | None = None
         self._fall: _Fall | None = None
-        self._streak = 0
+        self._held = Held()
         self._rest_s = REST_FIRST_S
-        self._held: float | None = None
-        """How many were held when more were refused; None where no such level is known."""
-        self._safe = 0.0
-        self._probe: _Probe | None = None
-        self._probe_step = 0.0
-        self._probe_best = 0.0
-        self._probe_at = now
-        self._probe_every = PROBE_FIRST_S
-        self._probe_cost = 0
-        self._replies = 0
         self._hold_until: float | None = None
         self._hold_reason = ""
         self._set(now, self._level, "ramping up")
@@ -133,7 +103,9 @@ class Limiter:
 
     def succeeded(self, now: float, latency_s: float, tokens: int) -> None:
         """An attempt became a reply after `latency_s` seconds; `tokens` 0 where unknown."""
-        self._replies += 1
+        self._held.replied()
+        if self._fall is not None:
+            self._fall.replies += 1
         self._pressure.ended()
         self._plateau.succeeded(now, latency_s, tokens)
 
@@ -198,7 +170,7 @@ class Limiter:
             self._settle(now, self._fall)
         elif self._idle(now):
             self._set(now, max(self._start, 2.0 * in_flight), "little in flight: will ramp up")
-        elif self._was_filled and in_flight <= self.limit:
+        elif self._was_filled and in_flight <= self.limit and self.held_until(now) is None:
             self._rise(now, elapsed)
         self._cap(now)
 
@@ -224,14 +196,15 @@ class Limiter:
     def _fall_once(self, now: float, who: str, retry_after_s: float | None) -> None:
         level = float(self.limit if self._was_filled else max(1, self._in_flight))
         self._plateau.disturbed(now)
+        probed = self._held.probing
         # what was refused before has left the flight and was replaced: only this one has not
-        fall = _Fall(now, level, 1, now, who, self._probe is not None)
-        self._fall = fall
-        self._probe = None
+        self._fall = _Fall(now, level, 1, now, who, probed)
+        self._held.refused()
         self._pressure.fell(now)
         if self.limit == 1:
+            self._fall.open = False  # one refused request teaches no level
             self._rest(now, who, retry_after_s)
-        elif fall.probed and self._held is not None:
+        elif probed:
             self._set(now, FILLED * level, f"{who} does not hold {level:.0f}")
         else:
             self._set(now, level / 2.0, f"429 burst from {who}: halved")
@@ -239,7 +212,7 @@ class Limiter:
     def _rest(self, now: float, who: str, retry_after_s: float | None) -> None:
         wait = retry_after_s if retry_after_s and retry_after_s > 0 else self._rest_s
         self._rest_s = min(2.0 * self._rest_s, REST_LAST_S)
-        self._held = None
+        self._held.forget()
         self._set(now, 1.0, f"{who} refuses everything: one probe at a time")
         self.hold(now + min(wait, REST_MOST_S), self._reason)
 
@@ -249,67 +222,52 @@ class Limiter:
             return
         fall.open = False
         if self._pressure.settled(now, fall.level):
-            self._forget(now, fall.who)
+            self._held.forget()
+            leak = 100.0 * self._pressure.leak
+            text = f"{fall.who} refuses {leak:.0f} in 100 however few are in flight: ramping up"
+            self._set(now, self._level, text)
             return
-        held = max(fall.level - fall.refused, float(min(self._in_flight, int(fall.level))))
+        held = self._still_held(fall)
         if held < 0.5 * fall.level or held < 1.0:
             return  # no level: the provider is out, the half that is left may rise again
-        self._learn(now, fall, held)
-
-    def _learn(self, now: float, fall: _Fall, held: float) -> None:
-        again = self._held is not None and fall.level <= self._safe * 1.01 + 1.0
-        self._streak = self._streak + 1 if again else 0
-        margin = min(MARGIN_MOST, MARGIN * 2.0**self._streak)
-        self._safe = max(1.0, held * (1.0 - margin))
-        # where the safe level was refused too, the estimate is worth as little as that level
-        self._held = self._safe / (1.0 - MARGIN)
-        self._replies = 0
-        self._plan_probe(now, fall, self._held)
-        level = min(self._safe, max(self._level, float(self._in_flight)))
+        self._held.learn(now, Lesson(fall.level, held, fall.refused, fall.probed))
+        level = min(self._held.safe, max(self._level, float(self._in_flight)))
         self._set(now, level, self._below())
 
-    def _plan_probe(self, now: float, fall: _Fall, held: float) -> None:
-        """A probe that found more makes the next one soon; one that did not, late."""
-        gained = held > self._probe_best * (1.0 + PROBE_GAIN)
-        self._probe_step = max(1.0, PROBE_STEP * held)
-        if gained or held < self._probe_best * PROBE_LOST:
-            self._probe_best = held
-            self._probe_every = PROBE_FIRST_S
-        elif fall.probed:
-            self._probe_every = min(2.0 * self._probe_every, PROBE_LAST_S)
-        self._probe_cost = 0 if gained and fall.probed else max(fall.refused, 1)
-        if not fall.probed:
-            self._probe_cost = int(self._probe_step)
-        self._probe_at = now + self._probe_every
-
-    def _forget(self, now: float, who: str) -> None:
-        self._held = None
-        leak = 100.0 * self._pressure.leak
-        text = f"{who} refuses {leak:.0f} in 100 however few are in flight: ramping up"
-        self._set(now, self._level, text)
+    def _still_held(self, fall: _Fall) -> float:
+        """How many of those in flight at the fall were not refused."""
+        if self._in_flight > self.limit:  # nothing was started since: what is left was held
+            return min(fall.level, float(self._in_flight + fall.replies))
+        return max(fall.level - fall.refused, float(min(self._in_flight, int(fall.level))))
 
     def _who(self) -> str:
         return self._fall.who if self._fall is not None else "the provider"
 
     def _below(self) -> str:
-        return f"below the {self._held:.0f} that {self._who()} held"
+        return f"below the {self._held.level or 0:.0f} that {self._who()} held"
 
     # rises
 
     def _rise(self, now: float, elapsed: float) -> None:
-        doubled = self._level * 2.0 ** (elapsed / DOUBLING_S)
-        if self._fall is not None and now - self._fall.at < DOUBLING_S and self._held is None:
+        held = self._held
+        if held.level is None:
+            self._ramp(now, elapsed)
+        elif not held.survived(now):
+            level = held.nearer(now, self._level, elapsed)
+            if level > self._level:
+                trying = f"trying more than {self._who()} is known to hold"
+                self._climb(now, level, trying if held.probing else self._below())
+        elif self.limit >= self._ceiling:
+            held.forget()
+            self._climb(now, self._level, "at the ceiling")
+        else:
+            self._climb(now, held.beyond(now), self._reason)
+
+    def _ramp(self, now: float, elapsed: float) -> None:
+        if self._fall is not None and now - self._fall.at < DOUBLING_S:
             return
-        if self._held is None:
-            reason = self._reason if self._reason.endswith("ramping up") else "ramping up"
-            self._climb(now, doubled, reason)
-        elif self._level < self._safe - 1e-6:
-            nearer = self._held - (self._held - self._level) * 0.5 ** (elapsed / DOUBLING_S)
-            self._climb(now, min(doubled, nearer, self._safe), self._below())
-        elif self._probe is not None:
-            self._follow(now, self._probe)
-        elif self._may_probe(now):
-            self._try_more(now, self._held + self._probe_step)
+        reason = self._reason if self._reason.endswith("ramping up") else "ramping up"
+        self._climb(now, self._level * 2.0 ** (elapsed / DOUBLING_S), reason)
 
     def _climb(self, now: float, level: float, reason: str) -> None:
         top = float(self._ceiling)
@@ -321,30 +279,6 @@ class Limiter:
         else:
             self._rest_s = REST_FIRST_S
             self._set(now, top, "at the ceiling")
-
-    def _may_probe(self, now: float) -> bool:
-        earned = self._replies >= PROBE_SUCCESSES * self._probe_cost
-        late = now >= self._probe_at + PROBE_PATIENCE * self._probe_every
-        return now >= self._probe_at and (earned or late)
-
-    def _try_more(self, now: float, level: float) -> None:
-        self._probe = _Probe(level, now + PROBE_S)
-        who = self._who()
-        self._climb(now, level, f"trying more than {who} is known to hold")
-
-    def _follow(self, now: float, probe: _Probe) -> None:
-        if now < probe.until:
-            return
-        self._streak = 0
-        self._rest_s = REST_FIRST_S
-        if self.limit >= self._ceiling:
-            self._held = self._probe = None
-            self._climb(now, self._level, "at the ceiling")
-            return
-        self._held = probe.level
-        self._safe = probe.level * (1.0 - MARGIN)
-        self._probe_step *= 2.0
-        self._try_more(now, self._held + self._probe_step)
 
     def _set(self, now: float, level: float, reason: str) -> None:
         self._level = max(1.0, min(level, float(self._ceiling)))

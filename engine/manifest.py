@@ -7,8 +7,9 @@ import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
 
 from engine.errors import ManifestError
 from engine.tomlplace import line_of
@@ -17,10 +18,14 @@ Turns = Literal["all", "first", "last"]
 Api = Literal["auto", "openrouter", "vllm", "sglang", "openai"]
 TOKENIZERS = ("kimi-k2.5", "kimi-k2.6", "kimi-k2-thinking", "none")
 _OWNED_BODY_KEYS = frozenset({"model", "messages", "stream", "tools", "provider"})
-_SECRET_HEADERS = frozenset(
-    {"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"}
+_SECRET_WORDS = frozenset(
+    {"authorization", "auth", "key", "apikey", "token", "secret", "password", "cookie"}
 )
+_SECRET_VALUE = re.compile(r"(?i)\b(?:bearer|basic)\s|(?<![a-z])sk-")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_RUN_FILES = frozenset(
+    {"run.json", "run.lock", "status.json", "control.sock", "events.jsonl", "history.jsonl"}
+)
 
 
 class _Section(BaseModel):
@@ -51,11 +56,18 @@ class Endpoint(_Section):
     extra_body: dict[str, Any] = Field(default_factory=dict)
     provider: dict[str, Any] = Field(default_factory=dict)
 
+    @field_validator("base_url")
+    @classmethod
+    def _plain_url(cls, url: str) -> str:
+        check_url(url)
+        return url
+
     @field_validator("headers")
     @classmethod
     def _no_secrets(cls, headers: dict[str, str]) -> dict[str, str]:
         for name, value in headers.items():
-            if name.lower() in _SECRET_HEADERS or "sk-" in value:
+            words = re.split(r"[^a-z]+", name.lower())
+            if not _SECRET_WORDS.isdisjoint(words) or _SECRET_VALUE.search(value):
                 raise ValueError(
                     f"{name} would put a key into run.json; set EAGLEGEN_API_KEY "
                     "(or OPENROUTER_API_KEY) in the environment or .env"
@@ -65,12 +77,7 @@ class Endpoint(_Section):
     @field_validator("extra_body")
     @classmethod
     def _no_owned_keys(cls, body: dict[str, Any]) -> dict[str, Any]:
-        owned = sorted(_OWNED_BODY_KEYS & set(body))
-        if owned:
-            raise ValueError(f"{', '.join(owned)} is set by eaglegen-tui itself")
-        if "models" in body or "route" in body:
-            raise ValueError("fallback models would mix several teachers into one dataset")
-        return body
+        return _checked_body(body)
 
 
 class Limits(_Section):
@@ -99,7 +106,14 @@ class Dataset(_Section):
     def _folder_name(cls, name: str) -> str:
         if not _NAME.fullmatch(name):
             raise ValueError("a dataset's name becomes a folder: letters, digits, '.', '_', '-'")
+        if name in _RUN_FILES:
+            raise ValueError(f"{name} is a file of the run directory; choose another name")
         return name
+
+    @field_validator("sampling")
+    @classmethod
+    def _no_owned_keys(cls, body: dict[str, Any]) -> dict[str, Any]:
+        return _checked_body(body)
 
 
 class Manifest(_Section):
@@ -110,7 +124,17 @@ class Manifest(_Section):
     sampling: dict[str, Any] = Field(default_factory=dict)
     limits: Limits = Limits()
     datasets: tuple[Dataset, ...] = Field(min_length=1, strict=False)
-    folder: Path = Field(default=Path(), exclude=True, strict=False)
+    _folder: Path = PrivateAttr(default=Path())
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Take the manifest's own folder from the validation context."""
+        if context:
+            self._folder = context["folder"]
+
+    @field_validator("sampling")
+    @classmethod
+    def _no_owned_keys(cls, body: dict[str, Any]) -> dict[str, Any]:
+        return _checked_body(body)
 
     @field_validator("datasets")
     @classmethod
@@ -124,11 +148,11 @@ class Manifest(_Section):
     @property
     def output_path(self) -> Path:
         """Where the run directory is; relative to the manifest's folder."""
-        return self.folder / self.run.output
+        return self._folder / self.run.output
 
     def source_path(self, dataset: Dataset) -> Path:
         """Where a dataset's prompts are; relative to the manifest's folder."""
-        return self.folder / dataset.source
+        return self._folder / dataset.source
 
     def sampling_of(self, dataset: Dataset) -> dict[str, Any]:
         """The run's sampling with the dataset's overrides."""
@@ -168,12 +192,33 @@ def parse_manifest(text: str, path: Path) -> Manifest:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ManifestError(f"{path}: not valid TOML: {error}") from None
-    if "folder" in raw:
-        raw["folder_"] = raw.pop("folder")
     try:
-        return Manifest.model_validate({**raw, "folder": path.parent})
+        return Manifest.model_validate(raw, context={"folder": path.parent})
     except ValidationError as error:
         raise ManifestError("\n".join(_explain(error, text, path))) from None
+
+
+def check_url(url: str) -> None:
+    """Raise ValueError where a base URL is malformed, or holds what would be shown or misused."""
+    parts = urlsplit(url)
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("a user name or key in the address would be written to run.json")
+    if parts.query or parts.fragment:
+        raise ValueError("the address ends with a path such as /v1, without ? or #")
+    if not parts.hostname or parts.port == 0:  # reading `port` also refuses what is no number
+        raise ValueError("the address names no host")
+
+
+def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
+    """Refuse what would break the request, or pay for answers that nobody keeps."""
+    owned = sorted(_OWNED_BODY_KEYS & set(body))
+    if owned:
+        raise ValueError(f"{', '.join(owned)} is set by eaglegen-tui itself")
+    if "models" in body or "route" in body:
+        raise ValueError("fallback models would mix several teachers into one dataset")
+    if body.get("n", 1) != 1:
+        raise ValueError("n must be 1: one answer of each request is kept")
+    return body
 
 
 def _explain(error: ValidationError, text: str, path: Path) -> list[str]:
@@ -195,6 +240,8 @@ def _sentence(item: Any, text: str, path: Path) -> str:
     if item["type"] == "extra_forbidden":
         near = difflib.get_close_matches(str(loc[-1]), _keys_beside(loc), n=1, cutoff=0.5)
         return f"{where}: unknown key {key}" + (f"; did you mean {near[0]}?" if near else "")
+    if item["type"] == "tuple_type":
+        return f"{where}: {key}: write [[{key}]], once for each of them"
     if item["type"] == "missing":
         return f"{where}: {key} is missing"
     if key == "endpoint.stream":
@@ -211,4 +258,4 @@ def _keys_beside(loc: tuple[str | int, ...]) -> list[str]:
         "datasets": Dataset,
     }
     model = models.get(str(loc[0]), Manifest) if len(loc) > 1 else Manifest
-    return [name for name in model.model_fields if name != "folder"]
+    return list(model.model_fields)

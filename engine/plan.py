@@ -7,14 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import SourceError, UsageError
-from engine.feeder import Shard
 from engine.manifest import Dataset, Manifest
+from engine.prompts import Prompt
 from engine.sources import count_rows
 
 DEFAULT_MAX_TOKENS = 8192
 """Assumed for the worst case where the sampling sets no max_tokens."""
 PROMPT_TOKENS = 2000
 """Assumed prompt length for the worst case of a request's cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Which prompts this process does: those whose hash falls to `index` of `count` (1-based)."""
+
+    index: int = 1
+    count: int = 1
+
+    def takes(self, prompt: Prompt) -> bool:
+        """Deal by content, so that shards never overlap however the source is ordered."""
+        return int(prompt.hash[-8:], 16) % self.count == self.index - 1
 
 
 @dataclass(frozen=True, slots=True)

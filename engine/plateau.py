@@ -34,6 +34,8 @@ RAISE_FIRST_S = 300.0
 RAISE_LAST_S = 1800.0
 TRIAL_MOST_S = 3600.0
 FILLED = 0.85
+UNFILLED = 20
+"""Ticks with less than `FILLED` of the limit in flight after which an experiment says nothing."""
 
 
 @dataclass(slots=True)
@@ -210,7 +212,7 @@ class Plateau:
                 trial.measure_from = now + max(1.5 * self._service, 2.0)
         elif not filled:
             trial.unfilled += 1
-        if trial.unfilled > 20 or now - trial.measure_from > TRIAL_MOST_S:
+        if trial.unfilled > UNFILLED or now - trial.measure_from > TRIAL_MOST_S:
             self._restore(now)
         elif self._measured(now, trial):
             self._judge(now, trial)

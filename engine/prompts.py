@@ -147,12 +147,19 @@ def _messages(row: Mapping[str, Any]) -> list[Message]:
     if isinstance(row.get("turns"), list):
         return [{"role": "user", "content": _text(turn, "a turn")} for turn in row["turns"]]
     for key in ("prompt", "question"):
-        if key in row:
+        if row.get(key) is not None:
             return [{"role": "user", "content": _text(row[key], key)}]
-    if "instruction" in row:
+    if row.get("instruction") is not None:
         return [{"role": "user", "content": _instruction(row)}]
+    raise _no_prompt(row)
+
+
+def _no_prompt(row: Mapping[str, Any]) -> RowError:
+    for key in ("messages", "conversations", "turns"):
+        if row.get(key) is not None:
+            return RowError(f"{key} is {_kind(row[key])}, not a list")
     known = "messages, conversations, turns, prompt, question, instruction"
-    raise RowError(f"none of {known} is in the row")
+    return RowError(f"none of {known} is in the row")
 
 
 def _instruction(row: Mapping[str, Any]) -> str:

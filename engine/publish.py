@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.clock import iso
 from engine.frame import Framer, status
-from engine.jsonlines import dump, dump_line
+from engine.jsonlines import dump
 from engine.rundir import HISTORY, STATUS, write_atomically
 from engine.session import Session
 from engine.snapshot import Snapshot
@@ -41,13 +41,16 @@ class Publisher:
             self._session.sink.put(HISTORY, _history(snapshot))
         return snapshot
 
+    def tell_end(self) -> None:
+        """Journal how the session ended, while the sink still writes."""
+        snapshot = self._framer.snapshot(lag_s=self._lag_s())
+        self._note_changes(snapshot)
+        self._session.sink.put(HISTORY, _history(snapshot))
+
     async def last(self) -> Snapshot:
         """The final snapshot, with the exit code, on disk."""
         snapshot = self._framer.snapshot(lag_s=self._lag_s())
         await self._write(snapshot)
-        path = self._session.plan.folder / HISTORY
-        with path.open("ab") as file:  # the sink has closed
-            file.write(dump_line(_history(snapshot)))
         return snapshot
 
     async def _write(self, snapshot: Snapshot) -> None:
@@ -59,7 +62,7 @@ class Publisher:
 
     def _note_changes(self, snapshot: Snapshot) -> None:
         """Journal every change of state, of the run and of each dataset."""
-        states = {"": snapshot.state, **{view.name: view.state for view in snapshot.datasets}}
+        states = {**{view.name: view.state for view in snapshot.datasets}, "": snapshot.state}
         for name, state in states.items():
             before = self._seen.get(name)
             if before is not None and before != state:

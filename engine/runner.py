@@ -146,8 +146,8 @@ class EngineThread:
                 await self._work(session, Framer(session, started_wall=wall, started=started))
 
     async def _work(self, session: Session, framer: Framer) -> None:
-        conductor = Conductor(session)
         publisher = Publisher(session, framer, lambda: conductor.lag_s)
+        conductor = Conductor(session, at_end=publisher.tell_end)
         with self._lock:
             self._session = session
             waiting, self._waiting = self._waiting, []

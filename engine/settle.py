@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from engine.events import AttemptFailed, PromptFailed, RowSaved
-from engine.faults import FAMILIES, Fault, Scope
+from engine.faults import Fault, Scope, fault
 from engine.jsonlines import dump_line
 from engine.ledger import ATTEMPTS, FAILURES, ROWS
 from engine.prompts import Message
@@ -16,7 +16,8 @@ from engine.session import Session
 
 REFUSALS = frozenset({"rate_limit", "overloaded", "no_provider_now"})
 """The route had no room. That says nothing of the prompt, so it uses up none of its attempts."""
-UNREACHED_CAP_S = 60.0
+HOPELESS_AFTER = 100
+"""Prompts that fail one after the other, before any has succeeded, until the run ends itself."""
 
 
 def keep(
@@ -47,9 +48,90 @@ def keep(
         finish_reason=reply.finish_reason,
         latency_s=latency_s,
     )
-    answer = session.reader.as_served(reply)
-    done = partial(_saved, session, job, event, answer)
+    done = partial(_saved, session, job, event, session.reader.as_served(reply))
     session.sink.put_bytes(f"{job.prompt.dataset}/{ROWS}", dump_line(record), done)
+
+
+def fail(session: Session, job: Job, failed: Fault, latency_s: float) -> None:
+    """Record an attempt that did not become a row, and do what its scope asks for."""
+    record(session, job, failed, latency_s)
+    if failed.family == "cancelled":
+        session.schedule.cancelled(job)
+        return
+    _act(session, job, failed)
+    if failed.scope is Scope.RUN:
+        session.schedule.cancelled(job)
+        end_by_endpoint(session, f"{failed.family}: {failed.message}", failed.action)
+    elif may_retry(session, job, failed):
+        delay = session.retry.delay(max(1, job.tries), session.rng, wait_s=failed.wait_s)
+        session.schedule.retry(job, session.clock.monotonic() + delay)
+    else:
+        give_up(session, job, failed)
+
+
+def record(session: Session, job: Job, failed: Fault, latency_s: float) -> None:
+    """Write the attempt down and let the statistics count it."""
+    dataset = job.prompt.dataset
+    session.sink.put(f"{dataset}/{ATTEMPTS}", attempt_record(job, failed, latency_s))
+    session.emit(AttemptFailed(dataset, job.prompt.key, failed))
+    session.wake.set()
+
+
+def may_retry(session: Session, job: Job, failed: Fault) -> bool:
+    """Count the attempt against the prompt where it may be the prompt's fault; then decide."""
+    if not failed.retry:
+        return False
+    if failed.family in REFUSALS or failed.scope is Scope.ACCOUNT:
+        return True
+    job.tries += 1
+    mine = job.family_tries[failed.family] = job.family_tries.get(failed.family, 0) + 1
+    cap = failed.tries
+    return job.tries < session.plan.manifest.limits.max_attempts and (cap is None or mine < cap)
+
+
+def give_up(session: Session, job: Job, failed: Fault) -> None:
+    """The prompt has failed: say so on disk, in the numbers, and to `retry failed`."""
+    dataset = job.prompt.dataset
+    at = session.clock.wall()
+    session.sink.put(f"{dataset}/{FAILURES}", failure_record(job, failed, at))
+    session.schedule.give_up(job)
+    session.feeders[dataset].failed.add(job.prompt.key)
+    session.emit(PromptFailed(dataset, job.prompt.key, failed))
+    if session.stats.hopeless >= HOPELESS_AFTER:
+        end_by_endpoint(
+            session,
+            f"the first {HOPELESS_AFTER} prompts all failed, the last with "
+            f"{failed.family}: {failed.message}",
+            "Mend what the server complains of, then run with --retry-failed.",
+        )
+
+
+def end_by_endpoint(session: Session, what: str, action: str) -> None:
+    """The endpoint refuses the whole run: drain, and say what to do."""
+    if session.course.fatal:
+        return
+    session.course.fatal = f"{what}. {action}".strip()
+    session.course.drain(f"the endpoint ends the run: {session.course.fatal}")
+    session.journal.note("state", session.course.reason)
+
+
+def close_at_budget(session: Session, dataset: str) -> None:
+    """End a dataset's dispatch once its token or dollar budget is reached."""
+    queue = session.schedule.queues[dataset]
+    if not queue.over_budget and session.gate.reached(dataset):
+        queue.over_budget = True
+        session.journal.note("state", f"{dataset} has reached its budget", dataset=dataset)
+
+
+def _saved(session: Session, job: Job, event: RowSaved, answer: str) -> None:
+    now = session.clock.monotonic()
+    session.emit(event)
+    session.limiter.succeeded(now, event.latency_s, event.completion_tokens or 0)
+    if event.provider:
+        session.breakers.succeeded(event.provider, now)
+    session.schedule.saved(job, last=event.finish_reason == "length", answer=answer)
+    close_at_budget(session, event.dataset)
+    session.wake.set()
 
 
 def _wants_longer(session: Session, job: Job, reply: Reply) -> bool:
@@ -63,105 +145,32 @@ def _wants_longer(session: Session, job: Job, reply: Reply) -> bool:
 
 def _ask_longer(session: Session, job: Job, reply: Reply, latency_s: float) -> None:
     """Record the paid, cut reply as an attempt, then ask once with twice the cap."""
-    fault = Fault(
+    cut = fault(
         "cut",
-        "cut by length; asked once more with twice the max_tokens (on_length)",
         provider=reply.provider,
         generation_id=reply.generation_id,
         cost=reply.usage.cost,
     )
-    record(session, job, fault, latency_s)
+    record(session, job, cut, latency_s)
     job.max_tokens_factor = 2
     session.schedule.retry(job, session.clock.monotonic())
 
 
-def _saved(session: Session, job: Job, event: RowSaved, answer: str) -> None:
+def _act(session: Session, job: Job, failed: Fault) -> None:
+    """Let the limit, the breakers and the routing learn from it."""
     now = session.clock.monotonic()
-    session.emit(event)
-    session.limiter.succeeded(now, event.latency_s, event.completion_tokens or 0)
-    session.breakers.succeeded(event.provider, now)
-    session.schedule.saved(job, last=event.finish_reason == "length", answer=answer)
-    close_at_budget(session, event.dataset)
-    session.wake.set()
-
-
-def close_at_budget(session: Session, dataset: str) -> None:
-    """End a dataset's dispatch once its token or dollar budget is reached."""
-    queue = session.schedule.queues[dataset]
-    if not queue.over_budget and session.gate.reached(dataset):
-        queue.over_budget = True
-        session.journal.note("state", f"{dataset} has reached its budget", dataset=dataset)
-
-
-def fail(session: Session, job: Job, fault: Fault, latency_s: float) -> None:
-    """Record an attempt that did not become a row, and do what its scope asks for."""
-    record(session, job, fault, latency_s)
-    if fault.family == "cancelled":
-        session.schedule.cancelled(job)
-        return
-    _act(session, job, fault)
-    if fault.scope is Scope.RUN:
-        session.schedule.cancelled(job)
-        end_by_endpoint(session, fault)
-    elif may_retry(session, job, fault):
-        wait_s = fault.retry_after_s
-        delay = session.retry.delay(max(1, job.tries), session.rng, wait_s=wait_s)
-        session.schedule.retry(job, session.clock.monotonic() + delay)
-    else:
-        give_up(session, job, fault)
-
-
-def record(session: Session, job: Job, fault: Fault, latency_s: float) -> None:
-    """Write the attempt down and let the statistics count it."""
-    dataset = job.prompt.dataset
-    session.sink.put(f"{dataset}/{ATTEMPTS}", attempt_record(job, fault, latency_s))
-    session.emit(AttemptFailed(dataset, job.prompt.key, fault))
-    session.wake.set()
-
-
-def may_retry(session: Session, job: Job, fault: Fault) -> bool:
-    """Count the attempt against the prompt where it may be the prompt's fault; then decide."""
-    if not fault.retry:
-        return False
-    if fault.family in REFUSALS or fault.scope is Scope.ACCOUNT:
-        return True
-    job.tries += 1
-    mine = job.family_tries[fault.family] = job.family_tries.get(fault.family, 0) + 1
-    cap = fault.tries
-    return job.tries < session.plan.manifest.limits.max_attempts and (cap is None or mine < cap)
-
-
-def give_up(session: Session, job: Job, fault: Fault) -> None:
-    """The prompt has failed: say so on disk, in the numbers, and to `retry failed`."""
-    dataset = job.prompt.dataset
-    at = session.clock.wall()
-    session.sink.put(f"{dataset}/{FAILURES}", failure_record(job, fault, at))
-    session.schedule.give_up(job)
-    session.feeders[dataset].failed.add(job.prompt.key)
-    session.emit(PromptFailed(dataset, job.prompt.key, fault))
-
-
-def end_by_endpoint(session: Session, fault: Fault) -> None:
-    """The endpoint refuses the whole run: drain, and say what to do."""
-    if session.course.fatal:
-        return
-    action = FAMILIES[fault.family].action
-    session.course.fatal = f"{fault.family}: {fault.message}. {action}".strip()
-    session.course.drain(f"the endpoint ends the run: {session.course.fatal}")
-    session.journal.note("state", session.course.reason)
-
-
-def _act(session: Session, job: Job, fault: Fault) -> None:
-    now = session.clock.monotonic()
-    if fault.family in REFUSALS:
+    if failed.family in REFUSALS or failed.scope is Scope.ACCOUNT:
         started = now - max(0.0, session.clock.wall() - job.started_at)
-        session.limiter.refused(now, fault.provider, fault.retry_after_s, started_at=started)
-        if fault.provider and session.plan.facts.avoidable:
-            job.avoid = (fault.provider,)
-        return
-    session.limiter.ended()
-    if fault.scope is Scope.ACCOUNT:
-        wait = fault.retry_after_s or UNREACHED_CAP_S
-        session.limiter.hold(now + wait, f"{fault.family}: {FAMILIES[fault.family].words}")
-    elif fault.scope is Scope.PROVIDER and fault.provider:
-        session.breakers.failed(fault.provider, now)
+        session.limiter.refused(now, failed.provider, failed.wait_s, started_at=started)
+    else:
+        session.limiter.ended()
+    if failed.scope is Scope.ACCOUNT:
+        wait_s = failed.wait_s or session.retry.base_s
+        session.limiter.hold(now + wait_s, f"{failed.family}: {failed.words}")
+    if failed.family == "route_ignored":
+        job.avoid = ()
+    elif failed.scope is Scope.PROVIDER and failed.provider:
+        if session.plan.facts.avoidable:
+            job.avoid = (failed.provider,)
+        if failed.family not in REFUSALS:
+            session.breakers.failed(failed.provider, now)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -20,6 +22,8 @@ from engine.prompts import InvalidRow, Prompt, RowError, make_prompt
 
 FORMATS = "jsonl, json, csv (each also .gz), parquet, hf:repo/name:split"
 _CSV_FIELD_LIMIT = 1 << 30
+_LISTS = frozenset({"messages", "conversations", "turns"})
+"""Columns of a csv whose fields are JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ class PromptFeed:
 def _guarded(rows: Iterator[Row], path: Path) -> Iterator[Row]:
     try:
         yield from rows
-    except (OSError, EOFError, csv.Error) as error:
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise SourceError(f"{path}: cannot be read on: {error}") from error
 
 
@@ -105,14 +109,14 @@ def _open(path: Path) -> IO[bytes]:
 def _lines(path: Path) -> Iterator[Row]:
     with _open(path) as file:
         for number, line in enumerate(file, 1):
-            if stripped := line.strip():
+            text = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            if stripped := text.strip():
                 yield Row(number, stripped)
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
     for row in _lines(path):
-        data = row.value.removeprefix(b"\xef\xbb\xbf") if row.line == 1 else row.value
-        yield _parsed(row.line, data)
+        yield _parsed(row.line, row.value)
 
 
 def _parsed(line: int, data: bytes) -> Row:
@@ -144,19 +148,26 @@ def _csv(path: Path) -> Iterator[Row]:
     csv.field_size_limit(_CSV_FIELD_LIMIT)
     with _open(path) as raw:
         text = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        reader = csv.DictReader(text)
+        reader = csv.reader(text)
+        header = next(reader, [])
+        line = reader.line_num + 1
         for values in reader:
-            yield _csv_row(reader.line_num, values)
+            if values:
+                yield _csv_row(line, header, values)
+            line = reader.line_num + 1  # a field may span lines: a row is named by its first
 
 
-def _csv_row(line: int, values: dict[str | Any, Any]) -> Row:
-    if None in values:
+def _csv_row(line: int, header: list[str], values: list[str]) -> Row:
+    if len(values) > len(header):
         return Row(line, None, "more fields than the header has")
-    row = {key: value for key, value in values.items() if value not in (None, "")}
-    for key in ("messages", "conversations", "turns"):
-        text = row.get(key)
-        if isinstance(text, str):
-            inner = _parsed(line, text.encode("utf-8", "surrogateescape"))
+    row: dict[str, Any] = {key: text for key, text in zip(header, values, strict=False) if text}
+    for key, text in row.items():
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            return Row(line, None, f"{key} is not valid UTF-8")
+        if key in _LISTS:
+            inner = _parsed(line, data)
             if inner.problem:
                 return Row(line, None, f"{key}: {inner.problem}")
             row[key] = inner.value

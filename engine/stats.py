@@ -97,6 +97,9 @@ class RunStats:
         self.limit = Gauge(start)
         self.recent_rows = Recent()
         self.recent_tokens = Recent()
+        self.rows = 0
+        self.hopeless = 0
+        """Prompts given up one after the other since the session's start, before any row."""
         self._folds: dict[type[Event], Callable[..., None]] = {
             RowSaved: self._row_saved,
             AttemptFailed: self._attempt_failed,
@@ -115,6 +118,7 @@ class RunStats:
             stats.rate.elapse(now, seconds, paused=paused or name in idle)
 
     def _row_saved(self, event: RowSaved, now: float, wall: float) -> None:
+        self.rows += 1
         stats = self.datasets[event.dataset]
         totals = stats.totals
         tokens = event.completion_tokens or 0
@@ -162,6 +166,7 @@ class RunStats:
 
     def _prompt_failed(self, event: PromptFailed, now: float, wall: float) -> None:
         del now
+        self.hopeless += not self.rows
         self.datasets[event.dataset].verdicts.prompt_failed(wall, event.prompt, event.fault.family)
 
     def _provider(self, name: str | None) -> ProviderStats:

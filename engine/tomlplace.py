@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-_TABLE = re.compile(r"\s*\[(?!\[)\s*([^\]]+?)\s*\]")
-_ARRAY = re.compile(r"\s*\[\[\s*([^\]]+?)\s*\]\]")
+_TABLE = re.compile(r"\s*\[(?!\[)\s*([^\]]+?)\s*\]\s*(?:#|$)")
+_ARRAY = re.compile(r"\s*\[\[\s*([^\]]+?)\s*\]\]\s*(?:#|$)")
 _KEY = re.compile(r"\s*([A-Za-z0-9_\-\"'.]+)\s*=")
 
 

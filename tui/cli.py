@@ -80,6 +80,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
     allow_short: Annotated[
         bool, typer.Option("--allow-short", help="Take sources that hold fewer rows.")
     ] = False,
+    max_error_rate: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Drain when this share of prompts failed.")
+    ] = None,
 ) -> None:
     """Run a manifest, or go on with it where it ended."""
     from engine.plan import Options
@@ -94,6 +97,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
         shard=parse_shard(shard),
         retry_failed=retry_failed,
         allow_short=allow_short,
+        max_error_rate=max_error_rate,
     )
     watching = Watching(headless=headless, as_json=json, interval_s=interval, theme=theme)
     raise typer.Exit(run_manifest(manifest, options, watching))

@@ -111,4 +111,5 @@ def _journal(snapshot: Snapshot) -> Line:
     if not snapshot.journal:
         return ()
     newest = max(snapshot.journal, key=lambda entry: entry.at)
-    return (Span(f"{local_hms(newest.at)} {fmt.safe_text(newest.text)}", "dim"),)
+    about = f"{fmt.safe_text(newest.dataset)}: " if newest.dataset else ""
+    return (Span(f"{local_hms(newest.at)} {about}{fmt.safe_text(newest.text)}", "dim"),)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import UsageError
-from engine.feeder import Shard
 from engine.manifest import Manifest, load_manifest
-from engine.plan import Options, make_plan
+from engine.plan import Options, Shard, make_plan
 from engine.readers import reader_for
 from engine.runner import EngineThread
 from engine.settings import Settings, key_for, load_settings

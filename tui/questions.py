@@ -57,7 +57,7 @@ def unskip(view: DatasetView) -> Question:
 def leave(snapshot: Snapshot, *, detach: bool = False) -> Question:
     """Before the screen is left while the run goes on."""
     flying = fmt.thousands(snapshot.in_flight)
-    drain = Choice(("d",), "drain", f"drain: the {flying} in flight finish, then the run ends")
+    drain = Choice(("d",), "drain", f"drain: finish the {flying} in flight, then end")
     draining = snapshot.state == "draining"
     choices = [] if draining else [drain]
     if detach:
@@ -75,8 +75,7 @@ def at_stake(snapshot: Snapshot) -> str:
     """What a stop throws away, in requests and dollars."""
     flying = fmt.thousands(snapshot.in_flight)
     if not snapshot.in_flight:
-        return "nothing is in flight, nothing is lost"
+        return "nothing is in flight"
     if snapshot.in_flight_cost_usd is None:
-        return f"the {flying} in flight are billed (cost unknown) and lost"
-    dollars = fmt.money(snapshot.in_flight_cost_usd)
-    return f"the {flying} in flight are billed (about {dollars}) and lost"
+        return f"lose the {flying} in flight, billed at an unknown cost"
+    return f"lose the {flying} in flight, about {fmt.money(snapshot.in_flight_cost_usd)} billed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,6 @@ class Call:
     fault: Fault | None = None
     prompt_tokens: int = 0
     provider: str | None = None
-    gone: bool = field(default=False)
 
     @property
     def max_tokens(self) -> int | None:
@@ -50,6 +49,17 @@ class Call:
             return reasoning.get("enabled") is not False and reasoning.get("effort") != "none"
         template = self.body.get("chat_template_kwargs")
         return not (isinstance(template, dict) and template.get("thinking") is False)
+
+    @property
+    def streams(self) -> bool:
+        """Tell whether the reply is to arrive as events."""
+        return self.body.get("stream") is True
+
+    @property
+    def wants_usage(self) -> bool:
+        """Tell whether a server of one's own is to send the usage (OpenRouter always does)."""
+        options = self.body.get("stream_options")
+        return isinstance(options, dict) and options.get("include_usage") is True
 
     @property
     def wish(self) -> dict[str, Any]:

@@ -97,7 +97,7 @@ async def close(request: web.BaseRequest, _reply: Outgoing) -> web.StreamRespons
 
 async def reset(request: web.BaseRequest, _reply: Outgoing) -> web.StreamResponse:
     """Reset the connection (RST)."""
-    _abort(request)
+    abort(request)
     return web.Response()
 
 
@@ -118,7 +118,7 @@ async def reset_in_body(request: web.BaseRequest, reply: Outgoing) -> web.Stream
     await response.write(reply.body[: len(reply.body) // 2])
     # The half must have left before the reset, which discards what is still in the buffer.
     await asyncio.sleep(_DRIP_S)
-    _abort(request)
+    abort(request)
     return response
 
 
@@ -127,7 +127,8 @@ def is_gone(request: web.BaseRequest) -> bool:
     return request.transport is None or request.transport.is_closing()
 
 
-def _abort(request: web.BaseRequest) -> None:
+def abort(request: web.BaseRequest) -> None:
+    """Reset the connection; what is still in its buffer is lost."""
     transport = request.transport
     if transport is None:
         return

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from engine.simulator.delivery import DELIVERIES, is_gone
+from engine.simulator.event_delivery import send_events
 from engine.simulator.ledger import Ledger
 from engine.simulator.pages import page, prefix_of
 from engine.simulator.provider import Provider
@@ -118,4 +119,6 @@ async def _handle(provider: Provider, request: web.BaseRequest) -> web.StreamRes
         reply = await provider.chat(raw, request.headers, partial(is_gone, request))
     else:
         reply = page(provider, request)
+    if reply.stream is not None:
+        return await send_events(request, reply, reply.stream)
     return await DELIVERIES[reply.delivery](request, reply)

@@ -72,6 +72,8 @@ class Intake:
         model = call.body.get("model")
         if model not in {self._scenario.model, self._scenario.canonical}:
             raise _bad(f"{model} is not a valid model ID")
+        if self._scenario.api == "sglang" and call.streams and call.body.get("return_token_ids"):
+            raise _bad("return_token_ids is not supported with stream=true")
         if unknown := set(call.wish) - KNOWN_KEYS:
             raise _bad(f"provider: Unrecognized key(s) in object: {sorted(unknown)}")
         try:

@@ -8,10 +8,23 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.simulator.faults import Delivery
 
 JSON = "application/json"
 HTML = "text/html; charset=UTF-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Events with a pause before each; `ended` is told the share that was sent, once."""
+
+    events: list[bytes]
+    pause_s: float
+    comments: int
+    split_bytes: bool
+    ended: Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +36,8 @@ class Outgoing:
     headers: dict[str, str] = field(default_factory=dict)
     content_type: str = JSON
     delivery: Delivery = "plain"
+    stream: Stream | None = None
+    """Events instead of the body."""
 
 
 def json_reply(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Outgoing:

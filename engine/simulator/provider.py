@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import orjson
+
 from engine.clock import SystemClock
 from engine.simulator.account import Account
 from engine.simulator.cache import STATUS, ResponseCache, replay, wish_of
@@ -14,8 +16,9 @@ from engine.simulator.faults import FAULTS, Fault
 from engine.simulator.generations import Generations
 from engine.simulator.intake import Intake
 from engine.simulator.ledger import Entry, Ledger
-from engine.simulator.outgoing import Outgoing, RefusedError
+from engine.simulator.outgoing import Outgoing, RefusedError, Stream
 from engine.simulator.routing import NoRouteError, route
+from engine.simulator.sse import events
 from engine.simulator.traffic import Traffic
 from engine.simulator.usage import NOTHING, Usage
 from engine.simulator.weather import concerning, drawn_fault
@@ -125,10 +128,13 @@ class Provider:
         fault = self._fate(call, host, windows)
         if fault is not None and fault.at_once:
             raise self._composer.refused(fault, call, host)
+        seconds = self._traffic.duration(call, host, windows)
         hold = self._hold(call, host)
         self._start(host, hold)
+        if call.streams:
+            return await self._streamed(call, host, fault, seconds, hold)
         try:
-            await self._traffic.work(host, self._traffic.duration(call, host, windows))
+            await self._traffic.work(host, seconds)
         finally:
             self._stop(host, hold)
         done = self._composer.completed(call, host, fault)
@@ -137,6 +143,29 @@ class Provider:
         if wish is not None and done.body is not None and good:
             self._cache.keep(wish, done.body, entry, done.finish)
         return done.reply
+
+    async def _streamed(
+        self, call: Call, host: Host, fault: Fault | None, seconds: float, hold: float
+    ) -> Outgoing:
+        """Return the reply as events; whoever sends them says when they ended, and how far."""
+        rules = self.scenario.stream
+        await self._traffic.work(host, seconds * rules.first_share)
+        done = self._composer.completed(call, host, fault)
+        body = done.body or orjson.loads(done.reply.body)
+        usage_sent = self.scenario.api == "openrouter" or call.wants_usage
+        written = events(body, self.scenario, wants_usage=usage_sent)
+
+        def ended(share: float) -> None:
+            self._stop(host, hold)
+            gone = share < 1
+            usage = done.usage
+            if gone and host.cancels:
+                usage = replace(usage, completion=int(usage.completion * share))
+            self._charge(call, host, fault, replace(done, usage=usage), cancelled=gone)
+
+        pause_s = seconds * (1 - rules.first_share) / len(written) / self.scenario.speed
+        stream = Stream(written, pause_s, rules.comments, rules.split_bytes, ended)
+        return replace(done.reply, stream=stream)
 
     def _fate(self, call: Call, host: Host, windows: list[Window]) -> Fault | None:
         """Return what goes wrong with this request, if anything does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.simulator.writer import Block, Text, join
+from engine.simulator.writer import Block, join
 
 if TYPE_CHECKING:
     from random import Random
@@ -13,42 +13,35 @@ if TYPE_CHECKING:
     from engine.simulator.answer import Answer
     from engine.simulator.measure import Measure
 
-_TRIES = 40
+_TRIES = 60
 
 
 def resplit(answer: Answer, rng: Random, measure: Measure) -> Answer:
     """Return the answer with one stretch of its content split otherwise; the text is the same.
 
-    Half of the tries look for a split of the same length, which no count can show.
+    One answer in two is searched for a split of the same length first, which no count can show.
     """
-    content = answer.content
-    for _ in range(_TRIES if content.blocks else 0):
-        number = rng.randrange(len(content.blocks))
-        block = content.blocks[number]
-        width = rng.choice((1, 2))
-        start = rng.randrange(len(block.ids))
-        other = _other(block.ids[start : start + width], rng, measure)
-        if other is not None:
-            ids = (*block.ids[:start], *other, *block.ids[start + width :])
-            blocks = [*content.blocks]
-            blocks[number] = Block(block.text, ids)
-            return replace(answer, content=join(blocks))
+    for width in (2, 1) if rng.random() < 0.5 else (1,):  # noqa: PLR2004 (one in two)
+        for _ in range(_TRIES if answer.content.blocks else 0):
+            number = rng.randrange(len(answer.content.blocks))
+            block = _resplit(answer.content.blocks[number], width, rng, measure)
+            if block is not None:
+                blocks = [*answer.content.blocks]
+                blocks[number] = block
+                return replace(answer, content=join(blocks))
     return answer
 
 
-def _other(ids: tuple[int, ...], rng: Random, measure: Measure) -> list[int] | None:
-    """Return two tokens with the text of these, or None if there are none at the point drawn."""
-    text = measure.decode(list(ids))
-    if len(text) < 2 or "\ufffd" in text:  # noqa: PLR2004 (two tokens need two characters)
+def _resplit(block: Block, width: int, rng: Random, measure: Measure) -> Block | None:
+    """Return the block with so many of its tokens, at a point drawn, as two other tokens."""
+    start = rng.randrange(len(block.ids))
+    stretch = block.ids[start : start + width]
+    text = measure.decode(list(stretch))
+    if "\ufffd" in text or len(stretch) < width:
         return None
-    point = rng.randrange(1, len(text))
-    parts = [measure.encode(text[:point]), measure.encode(text[point:])]
-    if any(len(part) != 1 for part in parts):
-        return None
-    pair = [parts[0][0], parts[1][0]]
-    return None if pair == list(ids) else pair
-
-
-def is_canonical(text: Text, measure: Measure) -> bool:
-    """Tell whether the ids of a text are those that the vocabulary gives it."""
-    return measure.encode(text.text) == text.ids
+    for point in range(1, len(text)):
+        left, right = measure.encode(text[:point]), measure.encode(text[point:])
+        if len(left) == len(right) == 1 and (left[0], right[0]) != stretch:
+            ids = (*block.ids[:start], left[0], right[0], *block.ids[start + width :])
+            return Block(block.text, ids)
+    return None

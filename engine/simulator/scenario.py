@@ -66,6 +66,22 @@ class Length(_Record):
     reasoning_share: Fraction = 0.55
 
 
+class Stream(_Record):
+    """How replies with `stream = true` arrive."""
+
+    tokens_per_chunk: PositiveInt = 8
+    first_share: Fraction = 0.2
+    """Share of the latency before the first event."""
+    usage_chunk: Literal["repeat", "empty"] = "repeat"
+    """The chunk with the usage repeats the terminal one, or has empty choices."""
+    comments: NonNegativeInt = 1
+    """Keep-alive comments before the first event."""
+    done: bool = True
+    """Ends with `[DONE]`."""
+    split_bytes: bool = False
+    """Cuts the events into packets anywhere, within characters too."""
+
+
 class Host(_Record):
     """One upstream host of the model, as the endpoints page of OpenRouter lists it."""
 
@@ -188,6 +204,7 @@ class Scenario(_Record):
     """Share of the prompts with tools that are answered by a tool call."""
     latency: Latency = Latency()
     length: Length = Length()
+    stream: Stream = Stream()
     account: Account = Account()
     faults: Share = {}
     providers: tuple[Host, ...] = Field(default_factory=_default_hosts, min_length=1)
@@ -252,7 +269,7 @@ def _say(error: ErrorDetails) -> str:
 
 
 def _known_keys() -> list[str]:
-    records = (Scenario, Host, Window, Account, Latency, Length)
+    records = (Scenario, Host, Window, Account, Latency, Length, Stream)
     return [key for record in records for key in record.model_fields]
 
 

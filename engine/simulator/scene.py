@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,13 +29,13 @@ class Scene:
         """Return the Retry-After header, if this hint is given there."""
         if self.retry_hint != "header":
             return {}
-        return {"Retry-After": f"{max(self.retry_after_s, 0):.0f}"}
+        return {"Retry-After": str(math.ceil(self.retry_after_s))}
 
     def hint(self) -> dict[str, Any]:
         """Return the metadata keys that carry the retry hint, if they are where it is given."""
         if self.retry_hint == "metadata":
-            seconds = self.retry_after_s
-            return {"retry_after_seconds": -(-seconds // 1), "retry_after_seconds_raw": seconds}
+            whole = math.ceil(self.retry_after_s)
+            return {"retry_after_seconds": whole, "retry_after_seconds_raw": self.retry_after_s}
         if self.retry_hint == "metadata_headers":
-            return {"headers": {"Retry-After": f"{self.retry_after_s:.0f}"}}
+            return {"headers": {"Retry-After": str(math.ceil(self.retry_after_s))}}
         return {}

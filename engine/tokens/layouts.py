@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.tokens import kimi
-from engine.tokens.tool_calls import SECTION_BEGIN, ToolCallError, native_section, rebuilt_section
+from engine.tokens.tool_calls import SECTION_BEGIN, ToolCallError, rebuilt_section
 
 OPEN: Final = "<think>"
 CLOSE: Final = "</think>"

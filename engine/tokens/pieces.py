@@ -29,6 +29,7 @@ _CUT: Final = re.compile(
     f"(?<={_PRINTABLE}) (?={_PRINTABLE})"
     r"|(?<=[\u4e00-\u9fff])(?=[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f])"
 )
+_LAST_CUT: Final = re.compile(f"(?s:.*)(?P<cut>{_CUT.pattern})")
 _WINDOW: Final = 240
 """How far from its ends a piece is searched for a cut, in characters."""
 
@@ -90,6 +91,13 @@ class PieceEncoder:
                 result += self.piece(part)
         return result
 
+    def length(self, parts: list[str]) -> int:
+        """How many ids that gives."""
+        return sum(
+            1 if index % 2 else sum(len(self._part(item)) for item in _parts(part))
+            for index, part in enumerate(parts)
+        )
+
     def special_ids(self, parts: list[str]) -> list[int]:
         """The same, where every special token in a piece is taken for the token itself."""
         return [token for part in parts for token in self._encoder.encode(part)]
@@ -117,7 +125,6 @@ def _parts(text: str) -> tuple[str, ...]:
     if first is None:
         return (text,)
     head = first.start()
-    tail = head
-    for cut in _CUT.finditer(text, max(head, len(text) - _WINDOW)):
-        tail = cut.start()
+    last = _LAST_CUT.match(text, max(head, len(text) - _WINDOW))
+    tail = last.start("cut") if last else head
     return text[:head], text[head:tail], text[tail:]

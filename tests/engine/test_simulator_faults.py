@@ -60,7 +60,7 @@ async def test_bodies_of_refusals_are_those_of_the_reports() -> None:
     never, _ = await caused("available_never")
     assert never["error"]["availability"]["retryable"] is False
     afford, _ = await caused("credits_afford", account={"total_credits": 0.01})
-    assert "can only afford 4444" in afford["error"]["message"]
+    assert "can only afford" in afford["error"]["message"]
     moderated, _ = await caused("moderation")
     assert moderated["error"]["metadata"]["flagged_input"].startswith("Hello")
     zod, _ = await caused("zod")

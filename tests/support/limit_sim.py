@@ -97,10 +97,8 @@ class Queue:
     free: list[float] = field(default_factory=list)
 
     def start(self, now: float, rng: Random) -> Reply:
-        if len(self.free) < self.slots:
-            begins = now
-        else:
-            begins = max(now, heapq.heappop(self.free))
+        full = len(self.free) >= self.slots
+        begins = max(now, heapq.heappop(self.free)) if full else now
         tokens, seconds = self.work.draw(now, rng)
         heapq.heappush(self.free, begins + seconds)
         return Reply(begins + seconds, tokens)
@@ -167,7 +165,7 @@ class World:
             if self._events and self._events[0][0] <= next_tick:
                 now, _, started, attempt, reply = heapq.heappop(self._events)
                 if reply is None:
-                    self._wake(now, attempt)
+                    self._wake(attempt)
                 else:
                     self._ended(now, started, attempt, reply)
             else:
@@ -179,7 +177,7 @@ class World:
             self._dispatch(now)
         return self.result
 
-    def _wake(self, now: float, attempt: int) -> None:
+    def _wake(self, attempt: int) -> None:
         if self.limiter is None:
             self._in_flight -= 1
         self._ready.append(attempt)

@@ -22,7 +22,7 @@ DEFAULT_SCALE = 0.1
 CONCURRENCY = 200
 _BUDGET_TOKENS = 20_000_000
 _MANIFEST = """\
-# The demo's manifest: the story's six datasets at {share} of their size, on a provider of our own.
+# The demo: the story, {share} of its size, on a local provider.
 [run]
 name = "demo"
 output = "run"
@@ -67,7 +67,7 @@ def write_demo(folder: Path, base_url: str, scale: float) -> Path:
     datasets = write_sources(folder / "prompts", scale)
     path = folder / "manifest.toml"
     head = _MANIFEST.format(
-        share=f"{scale:.0%}", base_url=base_url, concurrency=CONCURRENCY
+        share=f"{scale:g}", base_url=base_url, concurrency=CONCURRENCY
     )
     path.write_text(head + "".join(_section(dataset, scale) for dataset in datasets), "utf-8")
     return path

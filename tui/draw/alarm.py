@@ -39,8 +39,12 @@ def calm(snapshot: Snapshot) -> str:
     total = sum(view.prompts for view in snapshot.datasets)
     if not total:
         return ""
+    recent = sum(error.recent for view in snapshot.datasets for error in view.errors)
     count = f"{fmt.thousands(failed)} of {fmt.thousands(total)} prompts failed"
-    return f"{glyphs.DONE} no active errors {glyphs.DOT} {count}"
+    now = f"{glyphs.DONE} no errors in the last minute"
+    if recent:
+        now = f"{fmt.plural(recent, 'failed attempt')} in the last minute"
+    return f"{now} {glyphs.DOT} {count}"
 
 
 def _run_alarms(snapshot: Snapshot, age_s: float, frozen_at: str) -> Iterator[Alarm]:
@@ -59,13 +63,15 @@ def _run_alarms(snapshot: Snapshot, age_s: float, frozen_at: str) -> Iterator[Al
 
 def _state_alarm(snapshot: Snapshot, because: str) -> Iterator[Alarm]:
     word = words.run_state(snapshot)
-    flying = fmt.thousands(snapshot.in_flight)
+    flying = f"{fmt.thousands(snapshot.in_flight)} in flight finish"
+    if not snapshot.in_flight:
+        flying = "nothing is in flight"
     if snapshot.state == "waiting":
-        yield Alarm("warn", f"{word}{because}; goes on by itself when that ends")
+        yield Alarm("warn", f"{word}, goes on by itself{because}")
     elif snapshot.state == "draining":
-        yield Alarm("info", f"{word}{because}; {flying} in flight finish, nothing new is sent")
+        yield Alarm("info", f"{word}, {flying}, nothing new is sent{because}")
     elif snapshot.state == "paused":
-        yield Alarm("info", f"{word}{because}; {flying} in flight finish; P resumes the run")
+        yield Alarm("info", f"{word}, {flying}, P resumes{because}")
     elif snapshot.state == "starting":
         yield Alarm("info", f"{word}{because}")
 
@@ -74,7 +80,7 @@ def _ended(snapshot: Snapshot, because: str) -> Alarm:
     code = snapshot.exit_code or 0
     word = words.run_state(snapshot)
     levels = {0: "ok", 1: "bad", 4: "bad"}
-    text = f"{word}, exit {code}: {words.ending(code)}{because}; q closes"
+    text = f"{word}, exit {code}: {words.ending(snapshot)}{because}; q closes"
     return Alarm(levels.get(code, "warn"), text)
 
 
@@ -82,9 +88,7 @@ def _dataset_alarms(view: DatasetView, snapshot: Snapshot) -> Iterator[Alarm]:
     silent = words.silence_s(view)
     if silent >= words.STALL_S and snapshot.state == "running":
         waited = fmt.duration(silent)
-        yield Alarm(
-            "warn", f"{glyphs.STALLED} no row for {waited} {glyphs.DOT} {words.label(view)}"
-        )
+        yield Alarm("warn", f"{glyphs.STALLED} {words.label(view)}: no row for {waited}")
     if snapshot.exit_code is not None:
         return
     for error in words.worst_first(view.errors):
@@ -94,9 +98,11 @@ def _dataset_alarms(view: DatasetView, snapshot: Snapshot) -> Iterator[Alarm]:
 
 def _error(view: DatasetView, error: ErrorLine, now: float) -> Alarm:
     word = words.verdict(error, now)
-    what = error.action or error.evidence
-    tail = f": {fmt.safe_text(what)}" if what else ""
-    text = f"{word} {glyphs.DOT} {words.cause(error)} {glyphs.DOT} {words.label(view)}{tail}"
+    cure = error.action or error.evidence
+    tail = f": {fmt.safe_text(cure)}" if cure else ""
+    verdict, _, count = word.text.partition(" ")
+    what = f"{verdict} {words.cause(error)}{', ' + count if count else ''}"
+    text = f"{word.glyph} {words.label(view)}: {what}{tail}"
     return Alarm("bad" if error.verdict == "STRUCTURAL" else "warn", text)
 
 

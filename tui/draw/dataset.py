@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine import format as fmt
-from engine.snapshot import DatasetView
+from engine.snapshot import DatasetView, RunState
 from tui import glyphs
 from tui.draw import chart, words
 from tui.draw.errors import suspects
@@ -16,27 +16,27 @@ _RATE = 8
 """Cells of the throughput's number with its space."""
 
 
-def state_line(view: DatasetView, cells: int) -> Line:
+def state_line(view: DatasetView, cells: int, run: RunState) -> Line:
     """`► RUNNING ███▒▒░░░ 26%  3,900 of 15,000  ETA 9m 10s by tokens`."""
-    word = words.dataset_state(view)
+    word = words.dataset_state(view, run)
     finished, total = words.done(view), fmt.thousands(view.prompts)
     right = [
         field(f"{fmt.percent(finished, view.prompts):>4}", bold=view.state != "queued"),
         field(f"{fmt.thousands(finished):>{len(total)}} of {total}", rank=2),
     ]
     if view.state in LIVE:
-        eta = f"{fmt.duration(view.eta_s):>8}{words.limit_of(view)}"
+        eta = f"{fmt.duration(view.eta_s):>8}{words.limit_of(view) if view.eta_s else ''}"
         right.append(Field((Span("ETA", "dim"), Span(eta)), 1))
     room = cells - LABEL - sum(line_width(item.spans) + 2 for item in right)
     head = Span(fmt.pad(str(word), LABEL), word.role, bold=True)
-    bar = progress_bar(view, room) if room >= _BAR_MIN else ()
+    bar = progress_bar(view, room, word.role) if room >= _BAR_MIN else ()
     return arrange(cells, [Field((head, *bar))], right)
 
 
-def progress_bar(view: DatasetView, cells: int) -> Line:
-    """Prompts done, in flight and left, in that order, as one bar."""
+def progress_bar(view: DatasetView, cells: int, state: str) -> Line:
+    """Prompts done, in flight and left, in that order, as one bar; `state` is its word's role."""
     finished, flying, rest = chart.progress(cells, view.prompts, words.done(view), view.in_flight)
-    role = "paused" if view.state in {"paused", "skipped"} else "bar"
+    role = "paused" if state == "paused" else "bar"
     return (Span(finished, role), Span(flying, role), Span(rest, "track"))
 
 

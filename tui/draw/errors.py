@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from engine import format as fmt
@@ -23,13 +24,15 @@ def gauge(view: DatasetView, cells: int, *, with_recent: bool) -> Line:
     The label is in the line, so that a cropped screenshot is still right.
     """
     rate = view.attempts
-    share = fmt.percent(rate.failed, rate.total)
-    room = cells - LABEL - len(share) - (24 if with_recent else 15)
+    share = fmt.percent(rate.failed, rate.total) if rate.total else "none:"
+    what = " of attempts" if rate.total else " no attempts yet"
+    room = cells - LABEL - len(share) - len(what) - (12 if with_recent else 3)
     head = (
         label("errors"),
         Span(share, bold=rate.failed > 0),
-        Span(f" of attempts {glyphs.DOT} {words.label(view, max(16, room))}", "dim"),
+        Span(f"{what} {glyphs.DOT} {words.label(view, max(16, room))}", "dim"),
     )
+    with_recent = with_recent and rate.recent_total > 0
     tail = (_recent(view), Span(f" in {fmt.coarse(rate.recent_s)}", "dim"))
     return arrange(cells, [Field(head)], [Field(tail, 1)] if with_recent else [])
 
@@ -40,7 +43,7 @@ def gauge_bar(view: DatasetView, cells: int) -> Line:
     last = Span(f"last {fmt.coarse(rate.recent_s)} ", "dim")
     overall = f"all {fmt.thousands(rate.failed)} of {fmt.thousands(rate.total)} attempts"
     if not rate.recent_total:
-        none = (Span(" " * LABEL), last, Span("no attempts", "dim"))
+        none = (Span(" " * LABEL), last, Span("no attempts" if rate.total else "", "dim"))
         return arrange(cells, [Field(none)], [field(overall, "dim", 2)])
     room = 16 if cells >= 76 else 8  # noqa: PLR2004 - the bar gives way to the counts
     filled, _, rest = chart.progress(room, rate.recent_total, rate.recent_failed, 0)
@@ -68,7 +71,7 @@ def lines(view: DatasetView, cells: int, count: int, now: float) -> list[Line]:
     """The worst error families in exactly `count` lines, with their evidence if there is room."""
     ranked = words.worst_first(view.errors)
     if not ranked:
-        calm = "no errors" if view.attempts.total else ""
+        calm = "no errors" if view.attempts.total and not view.attempts.failed else ""
         return _filled([(Span(" " * LABEL), Span(calm, "dim"))], cells, count)
     drawn: list[Line] = []
     for place, error in enumerate(ranked):
@@ -100,7 +103,7 @@ def _family(error: ErrorLine, cells: int, count: int, now: float, hidden: int) -
     else:
         drawn = [arrange(cells, [Field(head)])]
         details = [first, action if first is evidence else evidence]
-    drawn += [_detail(text, cells) for text in details if text]
+    drawn += [_detail(part, cells) for text in details for part in _wrapped(text, cells)]
     drawn = drawn[:count]
     if len(drawn) == count and hidden:
         drawn[0] = arrange(cells, [Field(_trimmed(drawn[0]))], [more])
@@ -119,6 +122,10 @@ def _verdict(error: ErrorLine, now: float) -> Line:
         Span(words.cause(error)),
         Span(f"  {word.text}", word.role, loud),
     )
+
+
+def _wrapped(text: str, cells: int) -> list[str]:
+    return textwrap.wrap(text, max(_READABLE, cells - LABEL), max_lines=3, placeholder="…")
 
 
 def _detail(text: str, cells: int) -> Line:

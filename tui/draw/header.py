@@ -65,7 +65,7 @@ def _title(snapshot: Snapshot, cells: int, age_s: float) -> Line:
     roomy = cells >= 100  # noqa: PLR2004 - else the vendor's name goes first
     beat = "<2s" if age_s < 2 else fmt.duration(age_s)  # noqa: PLR2004 - two polls: no flicker
     left = [
-        field(fmt.pad(str(word), LABEL - 1), word.role, bold=True),
+        field(fmt.pad(str(word), LABEL), word.role, bold=True),
         field(fmt.safe_text(snapshot.run, 40), bold=True),
         field(model if roomy else model.rsplit("/", 1)[-1], rank=2),
         field(fmt.safe_text(snapshot.endpoint, 40), "dim", rank=3),
@@ -86,7 +86,7 @@ def _progress(snapshot: Snapshot, cells: int) -> Line:
     right = [
         field(f"{fmt.percent(total.finished, total.prompts):>4}", bold=True),
         field(f"{count} in {fmt.plural(len(snapshot.datasets), 'dataset')}", rank=1),
-        Field((Span("ETA ", "dim"), Span(f"{_eta(snapshot):>7}")), 2),
+        *_eta(snapshot),
     ]
     used = sum(fmt.width(span.text) for item in right for span in item.spans) + 2 * len(right)
     room = max(4, cells - LABEL - used)
@@ -95,8 +95,10 @@ def _progress(snapshot: Snapshot, cells: int) -> Line:
     return arrange(cells, [Field((label("prompts"), *bar), 3)], right)
 
 
-def _eta(snapshot: Snapshot) -> str:
-    return "" if snapshot.exit_code is not None else fmt.duration(snapshot.eta_s)
+def _eta(snapshot: Snapshot) -> list[Field]:
+    if snapshot.exit_code is not None:
+        return []
+    return [Field((Span("ETA ", "dim"), Span(f"{fmt.duration(snapshot.eta_s):>7}")), 2)]
 
 
 def _rate(snapshot: Snapshot, cells: int, rows: int) -> list[Line]:
@@ -106,7 +108,7 @@ def _rate(snapshot: Snapshot, cells: int, rows: int) -> list[Line]:
     shown = chart.columns(snapshot.rate, room)
     drawn = chart.chart(shown, room, rows)
     speed = f"{fmt.compact(snapshot.completion_tokens_per_s)} tok/s"
-    note = f" max {fmt.rate(shown.maximum)} in {fmt.coarse(shown.span)}"
+    note = f" max {fmt.rate(shown.maximum)} in {fmt.coarse(shown.span)}" if shown.values else ""
     lines = []
     for place, bars in enumerate(drawn):
         last = place == rows - 1
@@ -140,7 +142,8 @@ def _money(snapshot: Snapshot) -> list[Field]:
     more = (Span(f" + {fmt.thousands(unknown)} unknown", "warn"),) if unknown else ()
     fields = [Field((Span("cost ", "dim"), Span(cost, bold=True), *more))]
     if snapshot.max_cost_usd is not None:
-        share = fmt.percent(snapshot.cost_usd or 0.0, snapshot.max_cost_usd)
+        known = snapshot.cost_usd is not None
+        share = fmt.percent(snapshot.cost_usd or 0.0, snapshot.max_cost_usd) if known else ""
         cap = f" of {fmt.money(snapshot.max_cost_usd)} {share:>4}"
         fields[0] = Field((*fields[0].spans, Span(cap, "dim")))
     if snapshot.projected_cost_usd is not None and snapshot.exit_code is None:

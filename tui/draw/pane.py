@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from engine.snapshot import DatasetView
+from engine.snapshot import DatasetView, RunState
 from tui.draw import dataset, errors
 from tui.draw.paint import Line, exactly
 
@@ -12,15 +12,23 @@ _LIVE = (
     *("state", "prompts", "rate", "gauge", "tokens", "errors", "rows", "bar"),
     *("errors", "rate", "errors", "rate", "errors", "errors", "rate", "errors"),
 )
-_URGENT = ("state", "prompts", "gauge", "errors", "rate", "tokens", "rows", "bar", *_LIVE[8:])
+_URGENT = (
+    *("state", "prompts", "gauge", "errors", "rate", "tokens", "rows", "bar"),
+    *("errors", "errors", "rate", "errors", "errors", "rate", "errors", "rate"),
+)
 _ENDED = ("state", "prompts", "tokens", "rows", "gauge", *["errors"] * 9)
 _QUEUED = ("state", "prompts", "tokens")
 
 
-def pane(view: DatasetView, cells: int, rows: int, now: float) -> list[Line]:
+def wanted(view: DatasetView) -> int:
+    """Lines that the pane of a dataset in this state can fill."""
+    return {_QUEUED: 4, _ENDED: 7}.get(_growth(view), len(_LIVE))
+
+
+def pane(view: DatasetView, cells: int, rows: int, now: float, run: RunState) -> list[Line]:
     """The pane's inside in exactly `rows` lines; `now` is the time that ages are counted from."""
     given = Counter(_growth(view)[:rows])
-    lines = [dataset.state_line(view, cells)]
+    lines = [dataset.state_line(view, cells, run)]
     if given["prompts"]:
         lines.append(dataset.prompts_line(view, cells))
     if given["tokens"]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from engine.snapshot import DatasetView
+from tui.draw.pane import wanted
 
 PANE_MIN = 6
 """Lines from which a dataset gets a border: two for it, and four that say something."""
@@ -66,7 +67,7 @@ def plan(cells: int, rows: int, datasets: Sequence[DatasetView], chosen: int) ->
         return Plan(
             header, alarm, area - hidden, hidden, message, keys, places, start, count - stop
         )
-    places = tuple(_grid(cells, area, count) or _stack(cells, area, datasets, chosen))
+    places = tuple(_grid(cells, area, datasets) or _stack(cells, area, datasets, chosen))
     return Plan(header, alarm, area, 0, message, keys, places, 0, 0)
 
 
@@ -76,21 +77,33 @@ def window(count: int, chosen: int, shown: int) -> tuple[int, int]:
     return start, min(count, start + shown)
 
 
-def _grid(cells: int, area: int, count: int) -> list[Place]:
-    lines = -(-count // 2)
-    if cells < _TWO_COLUMNS or count < 2 or area // lines < _GRID_PANE:  # noqa: PLR2004 - two columns
+def _grid(cells: int, area: int, datasets: Sequence[DatasetView]) -> list[Place]:
+    """Two panes side by side; a pair without a living dataset takes only the lines it can fill."""
+    pairs = [datasets[first : first + 2] for first in range(0, len(datasets), 2)]
+    tall = _pairs(area, [max(wanted(view) for view in pair) + 2 for pair in pairs])
+    if cells < _TWO_COLUMNS or len(datasets) == 1 or not tall:
         return []
     left = cells // 2
-    height = min(_PANE_MAX, area // lines)
-    places = []
-    spare = min(lines, area - height * lines) if height < _PANE_MAX else 0
-    for index in range(count):
-        line, column = divmod(index, 2)
-        y = line * height + min(line, spare)
-        tall = height + (1 if line < spare else 0)
-        wide = cells - left if column else left
-        places.append(Place(index, left if column else 0, y, wide, tall))
+    places, y = [], 0
+    for line, pair in enumerate(pairs):
+        for column in range(len(pair)):
+            x, wide = (left, cells - left) if column else (0, left)
+            places.append(Place(2 * line + column, x, y, wide, tall[line]))
+        y += tall[line]
     return places
+
+
+def _pairs(area: int, wishes: list[int]) -> list[int]:
+    """Heights as close to the wishes as the area allows; empty if panes would get too low."""
+    tall = [min(wish, _GRID_PANE) for wish in wishes]
+    spare = area - sum(tall)
+    if spare < 0:
+        return []
+    while spare > 0 and (short := [n for n, wish in enumerate(wishes) if tall[n] < wish]):
+        lowest = min(short, key=lambda n: tall[n])
+        tall[lowest] += 1
+        spare -= 1
+    return tall
 
 
 def _stack(cells: int, area: int, datasets: Sequence[DatasetView], chosen: int) -> Iterator[Place]:
@@ -106,12 +119,14 @@ def heights(area: int, datasets: Sequence[DatasetView], chosen: int) -> list[int
     Needs `len(datasets) <= area`; the sum never exceeds `area`.
     """
     given = [1] * len(datasets)
-    for group, wanted in _wishes(datasets, chosen):
-        needed = sum(max(0, wanted - given[index]) for index in group)
+    for group, lines in _wishes(datasets, chosen):
         spare = area - sum(given)
-        if needed <= spare or group == [chosen]:
-            for index in group:
-                given[index] = max(given[index], min(wanted, given[index] + spare))
+        more = [max(0, min(lines, wanted(datasets[n]) + 2) - given[n]) for n in group]
+        if group == [chosen]:
+            given[chosen] += min(more[0], spare)
+        elif sum(more) <= spare:
+            for n, extra in zip(group, more, strict=True):
+                given[n] += extra
     return given
 
 
@@ -133,6 +148,5 @@ def _wishes(datasets: Sequence[DatasetView], chosen: int) -> Iterator[tuple[list
         (ended, 2),
         (here, 13),
         (live, 11),
-        (ended, 3),
         (here, _PANE_MAX),
     )

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from engine import format as fmt
-from engine.snapshot import DatasetView
+from engine.snapshot import DatasetView, RunState
 from tui import glyphs
 from tui.draw import dataset, errors, words
 from tui.draw.paint import Field, Line, Span, arrange, field
 
 _NAME_MAX = 24
+_CELLS_MAX = 100
+"""Rows are no longer than this, so that their last number stays near their name."""
+_BRIEF = 2
 _DOT = f" {glyphs.DOT} "
 
 
@@ -35,21 +38,24 @@ class Row(NamedTuple):
     """From 1."""
     columns: Widths
     chosen: bool
+    run: RunState
 
 
 def dense(view: DatasetView, cells: int, rows: int, now: float, row: Row) -> list[Line]:
     """State and prompts; ledger and money; throughput; errors: as many of them as `rows`."""
-    lines = [head(view, cells, now, row)]
-    lines.append(_second(view, cells) if rows < 4 else dataset.prompts_line(view, cells))  # noqa: PLR2004 - the ledger needs the rest below it
-    lines += dataset.rate_lines(view, cells) if view.state in dataset.LIVE else []
-    lines.append(errors.gauge(view, cells, with_recent=view.state in dataset.LIVE))
+    cells = min(cells, _CELLS_MAX)
+    first = head(view, cells, now, row)
+    if rows <= _BRIEF or view.state not in dataset.LIVE:
+        return [first, _second(view, cells)][:rows]
+    lines = [first, dataset.prompts_line(view, cells), *dataset.rate_lines(view, cells)]
+    lines.append(errors.gauge(view, cells, with_recent=True))
     lines += errors.lines(view, cells, 1, now)
     return lines[:rows]
 
 
 def head(view: DatasetView, cells: int, now: float, row: Row) -> Line:
     """`4 B6_ultrachat · 15,000 prompts ► RUNNING  26% ok 3,888 failed 12  ETA 9m 10s`."""
-    word = words.dataset_state(view)
+    word = words.dataset_state(view, row.run)
     queued = view.state == "queued"
     state = field(fmt.pad(str(word), 9), word.role, bold=not queued)
     worry = _worry(view, now)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from engine import format as fmt
 from engine.errors import ExitCode
-from engine.snapshot import DatasetView, ErrorLine, Snapshot
+from engine.snapshot import DatasetView, ErrorLine, RunState, Snapshot
 from tui import glyphs
 
 STALL_S = 120.0
@@ -41,6 +41,12 @@ _DATASET = {
     "done": Word(glyphs.DONE, "DONE", "ok"),
     "budget": Word(glyphs.BUDGET, "BUDGET", "ok"),
 }
+_HELD: dict[RunState, Word] = {
+    "paused": Word(glyphs.PAUSED, "PAUSED", "paused"),
+    "waiting": Word(glyphs.WAITING, "WAITING", "warn"),
+    "draining": Word(glyphs.DRAINING, "DRAIN", "warn"),
+    "stopped": Word(glyphs.STOPPED, "STOPPED", "warn"),
+}
 _STALLED = Word(glyphs.STALLED, "STALLED", "warn")
 _ENDED_BADLY = Word(glyphs.STOPPED, "STOPPED", "bad")
 
@@ -53,8 +59,13 @@ def run_state(snapshot: Snapshot) -> Word:
     return word
 
 
-def dataset_state(view: DatasetView) -> Word:
-    """The dataset's state, with `STALLED` for one that runs and has got nothing for a while."""
+def dataset_state(view: DatasetView, run: RunState = "running") -> Word:
+    """The dataset's state; one that would run shows why it does not when the whole run does not.
+
+    `STALLED` is one that runs and has got nothing for a while.
+    """
+    if view.state == "running" and run in _HELD:
+        return _HELD[run]
     return _STALLED if silence_s(view) >= STALL_S else _DATASET[view.state]
 
 
@@ -119,17 +130,23 @@ def label(view: DatasetView, cells: int | None = None) -> str:
 _ENDINGS = {
     ExitCode.OK: "every dataset is complete",
     ExitCode.INTERNAL: "a fault of this program",
-    ExitCode.INCOMPLETE: "some prompts failed or were invalid",
     ExitCode.ENDPOINT: "the endpoint refused the run",
     ExitCode.COST_CAP: "the cost cap is reached",
-    ExitCode.INTERRUPTED: "ended with work left",
 }
 
 
-def ending(exit_code: int) -> str:
-    """What an exit code says (DESIGN §5)."""
-    known = {int(code): text for code, text in _ENDINGS.items()}
-    return known.get(exit_code, "ended")
+def ending(snapshot: Snapshot) -> str:
+    """What the run's exit code says (DESIGN §5), with the prompts that it is about."""
+    code = snapshot.exit_code
+    total = sum(view.prompts for view in snapshot.datasets)
+    if code == ExitCode.INCOMPLETE:
+        lost = sum(view.failed + view.invalid for view in snapshot.datasets)
+        return f"{fmt.thousands(lost)} of {fmt.plural(total, 'prompt')} failed or were invalid"
+    if code == ExitCode.INTERRUPTED:
+        left = sum(view.left + view.in_flight for view in snapshot.datasets)
+        return f"{fmt.thousands(left)} of {fmt.plural(total, 'prompt')} are left"
+    known = {int(member): text for member, text in _ENDINGS.items()}
+    return known.get(code or 0, "ended")
 
 
 def limit_of(view: DatasetView) -> str:

@@ -116,7 +116,7 @@ class Board(Container):
         for place in wanted.places:
             dataset = snapshot.datasets[place.number]
             chosen = place.number == view.chosen
-            self._panes[place.number].show(dataset, snapshot.heartbeat_at, columns, chosen=chosen)
+            self._panes[place.number].show(dataset, snapshot, columns, chosen=chosen)
 
     def _on(self, name: str, lines: Sequence[Line]) -> None:
         self.query_one(name, Canvas).paint(lines)

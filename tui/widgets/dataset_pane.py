@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from engine import format as fmt
-from engine.snapshot import DatasetView
+from engine.snapshot import DatasetView, Snapshot
 from tui.draw import rows, words
 from tui.draw.pane import pane
 from tui.draw.plan import Place
@@ -34,19 +34,19 @@ class DatasetPane(Canvas):
         self.styles.width = place.width
         self.styles.height = place.height
 
-    def show(self, view: DatasetView, now: float, columns: rows.Widths, *, chosen: bool) -> None:
-        """Draw the dataset; `now` is the snapshot's time, from which ages are counted."""
+    def show(self, view: DatasetView, run: Snapshot, columns: rows.Widths, *, chosen: bool) -> None:
+        """Draw the dataset; ages are counted from the snapshot's own time."""
         place = self._place
         if place is None:
             return
         self.set_class(chosen, "chosen")
         cells, lines = place.inner
         if not place.boxed:
-            row = rows.Row(place.number + 1, columns, chosen)
-            self.paint(rows.dense(view, cells, lines, now, row))
+            row = rows.Row(place.number + 1, columns, chosen, run.state)
+            self.paint(rows.dense(view, cells, lines, run.heartbeat_at, row))
             return
         self._entitle(view, place, chosen=chosen)
-        self.paint(pane(view, cells, lines, now))
+        self.paint(pane(view, cells, lines, run.heartbeat_at, run.state))
 
     def _entitle(self, view: DatasetView, place: Place, *, chosen: bool) -> None:
         key = f" {place.number + 1} " if place.number < 9 else ""  # noqa: PLR2004 - keys 1 to 9

@@ -1,0 +1,59 @@
+"""The account's balance against what is in flight: the run waits before a terminal 402."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from engine.client import Client, Exchange, Failure
+from engine.session import Session
+
+POLL_S = 30.0
+SHORT_POLL_S = 5.0
+
+
+async def balance_usd(client: Client) -> float | None:
+    """What key and account still allow, the smaller of both; None where neither says.
+
+    Sources: GET /key (limit_remaining) and GET /credits (total_credits - total_usage); the latter
+    may answer 403 to an ordinary key.
+    """
+    key, credit = _data(await client.get("/key")), _data(await client.get("/credits"))
+    found = [_number(key.get("limit_remaining"))]
+    total, used = _number(credit.get("total_credits")), _number(credit.get("total_usage"))
+    if total is not None and used is not None:
+        found.append(total - used)
+    return min((usd for usd in found if usd is not None), default=None)
+
+
+async def watch_funds(session: Session) -> None:
+    """Keep the gate's idea of the balance fresh; journal when it runs short and when it is back."""
+    short = False
+    while True:
+        balance = await balance_usd(session.client)
+        session.gate.see_balance(balance)
+        now_short = session.gate.short_of_funds()
+        if now_short != short:
+            short = now_short
+            text = session.gate.funds_words() if short else "the balance suffices again"
+            session.journal.note("state", f"credits: {text}")
+            session.wake.set()
+        await asyncio.sleep(SHORT_POLL_S if short else POLL_S)
+
+
+def _data(answer: Exchange | Failure) -> Mapping[str, Any]:
+    if isinstance(answer, Failure) or answer.status != 200:  # noqa: PLR2004 - HTTP's own number
+        return {}
+    try:
+        page = orjson.loads(answer.body)
+    except orjson.JSONDecodeError:
+        return {}
+    data = page.get("data") if isinstance(page, Mapping) else None
+    return data if isinstance(data, Mapping) else {}
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
