@@ -8,7 +8,7 @@ from functools import partial
 
 from engine.breaker import Breakers
 from engine.client import Client
-from engine.clock import Clock, randomness
+from engine.clock import Clock, local_hm, randomness
 from engine.deadline import deadline_s
 from engine.feeder import Feeder
 from engine.gate import Gate, dataset_stats
@@ -55,7 +55,7 @@ async def assemble(
         _record_unknown(sink, dataset.name, ledger)
         stats.datasets[dataset.name] = dataset_stats(plan, dataset, clock.monotonic())
         stats.datasets[dataset.name].restore(ledger)
-        feeder = _feeder(plan, dataset, ledger, asking, executor)
+        feeder = _feeder(plan, dataset, ledger, asking, reader, executor)
         queue = Queue(dataset.name, dataset.prompts, skipped=dataset.name in skipped)
         feeder.restored(queue)
         feeders[dataset.name] = feeder
@@ -76,7 +76,11 @@ async def assemble(
         stats=stats,
         gate=gate,
         limiter=Limiter(plan.concurrency, now=clock.monotonic()),
-        breakers=Breakers(sole=not plan.facts.avoidable),
+        breakers=Breakers(
+            sole=not plan.facts.avoidable,
+            route=tuple(plan.facts.slugs) if plan.facts.providers else (),
+            clock_text=lambda moment: local_hm(clock.wall() + moment - clock.monotonic()),
+        ),
         retry=RetryPolicy(max_attempts=plan.manifest.limits.max_attempts),
         feeders=feeders,
     )
@@ -90,6 +94,7 @@ def _feeder(
     dataset: DatasetPlan,
     ledger: Ledger,
     asking: Asking,
+    reader: Reader,
     executor: ThreadPoolExecutor,
 ) -> Feeder:
     if plan.options.retry_failed:
@@ -103,6 +108,7 @@ def _feeder(
         ledger,
         plan.folder / dataset.name,
         stop=dataset.stop,
+        as_served=reader.as_served,
         resend_after_s=resend_after,
         shard=plan.options.shard,
         executor=executor,

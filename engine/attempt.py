@@ -26,10 +26,15 @@ async def perform(session: Session, job: Job, messages: list[Message]) -> Reply 
     """Send one request and read its reply; never raises but when cancelled."""
     plan = session.plans[job.prompt.dataset]
     sampling = _sampling(plan.sampling, job.max_tokens_factor)
-    ignore = {*job.avoid, *session.excluded, *session.breakers.ignored(session.clock.monotonic())}
+    resting = session.breakers.ignored(session.clock.monotonic())
+    slugs = session.plan.facts.slugs
+    ignore = {slugs.get(name, name) for name in (*job.avoid, *session.excluded, *resting)}
     body = session.asking.body(job.prompt, messages, sampling, ignore)
     outcome = await session.client.post(
-        session.asking.path, body, deadline_s=session.deadline_s(job.prompt.dataset)
+        session.asking.path,
+        body,
+        deadline_s=session.deadline_s(job.prompt.dataset),
+        headers=session.asking.headers(),
     )
     if isinstance(outcome, Failure):
         return fault_of_exception(outcome.names, outcome.message)

@@ -128,6 +128,10 @@ class Breakers:
         breaker = self._breakers.get(provider)
         return breaker is not None and breaker.open
 
+    def rests_sole(self) -> bool:
+        """Whether the only host rests, so that each request that starts is a probe."""
+        return self.sole and self._open > 0
+
     def next_start(self, now: float) -> float:
         """When the next request may start: `now`, or later while a sole host is only probed."""
         if not self.sole or not self._open:

@@ -43,6 +43,11 @@ def local_hms(epoch: float) -> str:
     return datetime.fromtimestamp(epoch, UTC).astimezone().strftime("%H:%M:%S")
 
 
+def local_hm(epoch: float) -> str:
+    """Epoch seconds as the local time of day without seconds: `14:03`."""
+    return local_hms(epoch)[:5]
+
+
 def randomness(seed: int | None = None) -> random.Random:
     """A generator for jitter and sampling; seeded in tests."""
     return random.Random(seed)

@@ -59,6 +59,7 @@ class Conductor:
             self._at_end()
             session.sink.close()
             await writing
+            self._tick(session.clock.monotonic())
 
     async def _step(self) -> None:
         session = self._session
@@ -77,10 +78,7 @@ class Conductor:
         """Start what fits: sent.jsonl has the request before it leaves."""
         session = self._session
         now = session.clock.monotonic()
-        free = session.limiter.limit - session.schedule.in_flight
-        if free <= 0 or session.limiter.held_until(now) is not None:
-            return
-        jobs = session.schedule.take(free, now)
+        jobs = session.schedule.take(self._free_slots(now), now)
         if not jobs:
             return
         for job in jobs:
@@ -96,6 +94,17 @@ class Conductor:
             task = asyncio.create_task(self._attempt(job))
             session.attempts[task] = job.id
             task.add_done_callback(self._attempt_done)
+
+    def _free_slots(self, now: float) -> int:
+        """How many requests may start now; one at a time while a sole host is only probed."""
+        session = self._session
+        if session.limiter.held_until(now) is not None or session.breakers.next_start(now) > now:
+            return 0
+        free = session.limiter.limit - session.schedule.in_flight
+        if free > 0 and session.breakers.rests_sole():
+            session.breakers.started(now)
+            return 1
+        return max(0, free)
 
     async def _attempt(self, job: Job) -> None:
         session = self._session
@@ -202,6 +211,11 @@ class Conductor:
         self._ticked = now
         for queue in queues:
             close_at_budget(session, queue.name)
+            verdicts = session.stats.datasets[queue.name].verdicts
+            if queue.complete:
+                verdicts.finish()
+            else:
+                verdicts.resume()
 
     def _idle(self, name: str) -> bool:
         """Whether a dataset's silence is nobody's failure: paused, skipped, queued or done."""

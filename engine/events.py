@@ -19,6 +19,8 @@ class RowSaved:
     exactness: str
     flags: tuple[str, ...]
     finish_reason: str
+    started_at: float
+    """Epoch seconds at which the successful attempt was sent."""
     latency_s: float
 
 

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from engine.ledger import Ledger, read_contents
+from engine.ledger import Ledger, read_rows_at
 from engine.manifest import Dataset, Manifest
 from engine.plan import Shard
 from engine.prompts import InvalidRow, Prompt
@@ -45,6 +46,7 @@ class Feeder:
         folder: Path,
         *,
         stop: int,
+        as_served: Callable[[dict[str, Any]], str],
         resend_after_s: float = 0.0,
         shard: Shard,
         executor: ThreadPoolExecutor,
@@ -53,6 +55,7 @@ class Feeder:
         self._feed = self._open()
         self._ledger = ledger
         self._folder = folder
+        self._as_served = as_served
         self._whole = stop >= dataset.prompts
         self._resend_after_s = resend_after_s
         self._shard = shard
@@ -123,7 +126,7 @@ class Feeder:
         if prompt.mode != "all" or turn == 0:
             return []
         offsets = [self._ledger.offsets[prompt.id(earlier)] for earlier in range(turn)]
-        return list(read_contents(self._folder, offsets))
+        return [self._as_served(row) for row in read_rows_at(self._folder, offsets)]
 
 
 def _epoch(text: str) -> float:

@@ -11,7 +11,7 @@ from engine.clock import iso
 from engine.plan import DatasetPlan
 from engine.schedule import Queue
 from engine.session import Session
-from engine.snapshot import DatasetView, ProviderView, Snapshot
+from engine.snapshot import NO_LIMIT, BindingLimit, DatasetView, ProviderView, Snapshot
 from engine.stats import DatasetStats, ProviderStats
 
 _JOURNAL_SHOWN = 50
@@ -100,7 +100,7 @@ class Framer:
         totals = stats.totals
         rate = stats.recent.per_second(now)
         halted = session.schedule.paused or queue.state != "running"
-        eta, bound = (None, "") if halted else _eta(plan, queue, stats, rate)
+        eta, bound = (None, NO_LIMIT) if halted else _eta(plan, queue, stats, rate)
         return DatasetView(
             name=plan.name,
             state=queue.state,
@@ -243,10 +243,12 @@ def _cost(datasets: dict[str, DatasetStats]) -> float | None:
     return sum(known) if known else None
 
 
-def _eta(plan: DatasetPlan, queue: Queue, stats: DatasetStats, rate: float) -> tuple[Any, Any]:
+def _eta(
+    plan: DatasetPlan, queue: Queue, stats: DatasetStats, rate: float
+) -> tuple[float | None, BindingLimit]:
     """Seconds to the end at the present rate, and which limit ends it first."""
     if rate <= 0:
-        return None, ""
+        return None, NO_LIMIT
     target = min(queue.prompts, plan.stop)
     done = queue.ok + queue.failed + queue.invalid
     mine = stats.totals.rows - stats.totals.restored_rows

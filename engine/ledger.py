@@ -99,6 +99,7 @@ def fold_attempt(ledger: Ledger, attempt: dict[str, Any]) -> None:
         ledger.attempt_errors += 1
     if attempt.get("cost") is not None or attempt.get("sent"):
         _fold_cost(ledger, attempt.get("cost"))
+    _count_attempt(ledger, attempt)
 
 
 def fold_failure(ledger: Ledger, failure: dict[str, Any]) -> None:
@@ -117,12 +118,12 @@ def split_id(identifier: str) -> tuple[str, int]:
     return key, int(turn)
 
 
-def read_contents(folder: Path, offsets: list[int]) -> Iterator[str]:
-    """The contents of rows at these byte offsets: our own earlier answers of a conversation."""
+def read_rows_at(folder: Path, offsets: list[int]) -> Iterator[dict[str, Any]]:
+    """The rows at these byte offsets: our own earlier answers of a conversation."""
     with (folder / ROWS).open("rb") as file:
         for offset in offsets:
             file.seek(offset)
-            yield load_line(file.readline())["content"] or ""
+            yield load_line(file.readline())
 
 
 def _fold_cost(ledger: Ledger, cost: float | None) -> None:
@@ -137,8 +138,13 @@ def _fold_sent(
     ledger: Ledger, records: Iterator[dict[str, Any]], settled: set[tuple[str, int]]
 ) -> None:
     for record in records:
-        identifier, attempt = record["id"], record["attempt"]
-        if attempt > ledger.attempts.get(identifier, 0):
-            ledger.attempts[identifier] = attempt
-        if (identifier, attempt) not in settled:
+        _count_attempt(ledger, record)
+        if (record["id"], record["attempt"]) not in settled:
             ledger.unknown.append(record)
+
+
+def _count_attempt(ledger: Ledger, record: dict[str, Any]) -> None:
+    """Attempt numbers never repeat, even where power loss took lines of sent.jsonl."""
+    identifier, attempt = record["id"], record["attempt"]
+    if attempt > ledger.attempts.get(identifier, 0):
+        ledger.attempts[identifier] = attempt

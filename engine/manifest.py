@@ -150,6 +150,12 @@ class Manifest(_Section):
         """Where the run directory is; relative to the manifest's folder."""
         return self._folder / self.run.output
 
+    @property
+    def tokenizer_file(self) -> Path | None:
+        """The vocabulary file the manifest names; relative to its folder."""
+        named = self.endpoint.tokenizer_path
+        return None if named is None else self._folder / named
+
     def source_path(self, dataset: Dataset) -> Path:
         """Where a dataset's prompts are; relative to the manifest's folder."""
         return self._folder / dataset.source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,8 @@ class EndpointFacts:
     aliases: frozenset[str] = frozenset()
     providers: frozenset[str] | None = None
     """Names under which an allowed provider may answer; None: any."""
+    slugs: Mapping[str, str] = field(default_factory=dict)
+    """Display name of each host the routing allows, to the slug that `provider.ignore` takes."""
     avoidable: bool = True
     """Whether the router has another host to turn to."""
     prompt_usd: float | None = None

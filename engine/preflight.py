@@ -71,6 +71,7 @@ async def _openrouter(
         api="openrouter",
         aliases=frozenset({slug} if isinstance(slug, str) else ()),
         providers=_names(endpoint.provider, allowed),
+        slugs=_slugs(allowed),
         avoidable=len(allowed) != 1,
         prompt_usd=_dearest(allowed or [mine or {}], "prompt"),
         completion_usd=_dearest(allowed or [mine or {}], "completion"),
@@ -114,6 +115,15 @@ def _names(routing: Mapping[str, Any], allowed: list[Mapping[str, Any]]) -> froz
     wanted = [str(entry) for entry in routing.get("only") or routing.get("order") or ()]
     named = [str(host["provider_name"]) for host in allowed if host.get("provider_name")]
     return frozenset(wanted + named)
+
+
+def _slugs(hosts: list[Mapping[str, Any]]) -> dict[str, str]:
+    named = [(host.get("provider_name"), host.get("tag")) for host in hosts]
+    return {
+        name: tag.partition("/")[0]
+        for name, tag in named
+        if isinstance(name, str) and isinstance(tag, str)
+    }
 
 
 def _dearest(hosts: list[Mapping[str, Any]], kind: str) -> float | None:

@@ -1,15 +1,87 @@
-"""Chooses the reader that a manifest's tokenizer asks for."""
+"""Chooses and loads the reader that a manifest's tokenizer asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from engine.manifest import Manifest
-from engine.reading import Reader, TextReader
+from engine.manifest import Endpoint, Manifest
+from engine.prompts import Message
+from engine.reading import ProviderWords, Reader, Reading, TextReader
+from engine.reply import Reply
+from engine.schedule import Job
 from engine.settings import Settings
+from engine.tokens.layouts import Answer, answer_of_row
+from engine.tokens.reader import TokenReader
+from engine.tokens.template import PromptError
 
 
 def reader_for(manifest: Manifest, settings: Settings) -> Callable[[], Reader]:
     """A function that loads the reader (about 0.2 s for a vocabulary); called off the loop."""
-    del manifest, settings
-    return TextReader
+    endpoint = manifest.endpoint
+    if endpoint.tokenizer == "none":
+        return TextReader
+    return lambda: KimiReader(token_reader(manifest, settings), endpoint)
+
+
+def token_reader(manifest: Manifest, settings: Settings) -> TokenReader:
+    """The token reader with its vocabulary; raises VocabularyError."""
+    from engine.tokens.vocabulary import load_vocabulary
+
+    endpoint = manifest.endpoint
+    path = manifest.tokenizer_file or settings.tokenizer_path
+    vocabulary = load_vocabulary(endpoint.tokenizer, path=path, cache_dir=settings.cache_dir)
+    return TokenReader(vocabulary, thinking=endpoint.thinking, variant=endpoint.tokenizer)
+
+
+class KimiReader:
+    """Token IDs of a Kimi model from what an endpoint returns (facts: Kimi-K2.5)."""
+
+    def __init__(self, tokens: TokenReader, endpoint: Endpoint) -> None:
+        self._tokens = tokens
+        self._api_tools = endpoint.tools_mode == "api"
+
+    def declaration(self, tools: list[Any]) -> Message:
+        """The message that declares tools in the prompt text (tools_mode raw)."""
+        return self._tokens.declaration(tools)
+
+    def read(self, job: Job, messages: list[Message], reply: Reply) -> Reading:
+        """Ids of prompt and completion, and the grade by what is known of the provider so far."""
+        tools = job.prompt.tools if self._api_tools else None
+        completion = self._tokens.completion(
+            Answer(
+                content=reply.content,
+                reasoning=reply.reasoning,
+                tool_calls=reply.tool_calls,
+                finish_reason=reply.finish_reason,
+                completion_tokens=reply.usage.completion_tokens,
+            ),
+            provider=reply.provider,
+            messages=messages,
+            server_ids=reply.completion_ids,
+        )
+        prompt_ids = self._prompt_ids(messages, tools, reply)
+        return Reading(prompt_ids, completion.ids, completion.exactness)
+
+    def as_served(self, row: dict[str, Any]) -> str:
+        """Content only, without inline reasoning and without a spacing provider's spaces."""
+        return self._tokens.as_served(answer_of_row(row), row["provider"])
+
+    def words(self, provider: str) -> ProviderWords:
+        """The profile learned so far, and a constant difference in prompt tokens."""
+        known = self._tokens.text_of(provider)
+        return ProviderWords(known.profile.name, known.prompt_words)
+
+    def _prompt_ids(
+        self, messages: list[Message], tools: list[Any] | None, reply: Reply
+    ) -> list[int] | None:
+        if reply.prompt_ids is not None:
+            return reply.prompt_ids
+        try:
+            ids = self._tokens.prompt(messages, tools)
+        except PromptError:
+            return None
+        self._tokens.check_prompt(
+            reply.provider, messages, tools, ours=len(ids), counted=reply.usage.prompt_tokens
+        )
+        return ids

@@ -39,8 +39,8 @@ class Reader(Protocol):
         """The token IDs of a reply."""
         ...
 
-    def as_served(self, reply: Reply) -> str:
-        """Our own answer as it is given back in the next turn: content only."""
+    def as_served(self, row: dict[str, Any]) -> str:
+        """Our own answer (a line of rows.jsonl) as it is given back in the next turn."""
         ...
 
     def words(self, provider: str) -> ProviderWords:
@@ -60,9 +60,10 @@ class TextReader:
         del job, messages
         return Reading(_list(reply.prompt_ids), _list(reply.completion_ids))
 
-    def as_served(self, reply: Reply) -> str:
+    def as_served(self, row: dict[str, Any]) -> str:
         """The content as it came."""
-        return reply.content or ""
+        content: str | None = row["content"]
+        return content or ""
 
     def words(self, provider: str) -> ProviderWords:
         """Nothing is known."""

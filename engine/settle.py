@@ -28,7 +28,7 @@ def keep(
         _ask_longer(session, job, reply, latency_s)
         return
     reading = session.reader.read(job, messages, reply)
-    record = row_record(
+    row = row_record(
         job,
         reply,
         messages=messages,
@@ -46,10 +46,11 @@ def keep(
         exactness=reading.exactness,
         flags=reply.flags,
         finish_reason=reply.finish_reason,
+        started_at=job.started_at,
         latency_s=latency_s,
     )
-    done = partial(_saved, session, job, event, session.reader.as_served(reply))
-    session.sink.put_bytes(f"{job.prompt.dataset}/{ROWS}", dump_line(record), done)
+    done = partial(_saved, session, job, event, session.reader.as_served(row))
+    session.sink.put_bytes(f"{job.prompt.dataset}/{ROWS}", dump_line(row), done)
 
 
 def fail(session: Session, job: Job, failed: Fault, latency_s: float) -> None:
@@ -172,5 +173,7 @@ def _act(session: Session, job: Job, failed: Fault) -> None:
     elif failed.scope is Scope.PROVIDER and failed.provider:
         if session.plan.facts.avoidable:
             job.avoid = (failed.provider,)
-        if failed.family not in REFUSALS:
+        if failed.family in REFUSALS:
+            session.breakers.refused(failed.provider, now, failed.wait_s)
+        else:
             session.breakers.failed(failed.provider, now)

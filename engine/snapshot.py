@@ -12,6 +12,8 @@ from typing import Literal
 RunState = Literal["starting", "running", "paused", "waiting", "draining", "done", "stopped"]
 DatasetState = Literal["queued", "running", "paused", "skipped", "done", "budget"]
 Verdict = Literal["ACTIVE", "RESOLVED", "STRUCTURAL"]
+BindingLimit = Literal["prompts", "tokens", "dollars", ""]
+NO_LIMIT: BindingLimit = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class DatasetView:
     """Prompts in `left` that wait for a retry."""
     restored_rows: int = 0
     """Rows that an earlier session had written."""
-    rate_limited_by: Literal["prompts", "tokens", "dollars", ""] = ""
+    rate_limited_by: BindingLimit = ""
     """What ends this dataset first: the ETA's binding limit."""
     mean_completion_tokens: float | None = None
     attempts: AttemptRate = AttemptRate()

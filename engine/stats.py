@@ -135,7 +135,9 @@ class RunStats:
         stats.tokens.add(tokens, event.latency_s)
         if event.cost is not None:
             stats.costs.add(event.cost, event.latency_s)
-        stats.verdicts.attempt_succeeded(wall, event.prompt, event.provider)
+        stats.verdicts.attempt_succeeded(
+            wall, event.prompt, event.provider, started_at=event.started_at
+        )
         self.rate.add(now, 1)
         self.tokens_rate.add(now, tokens)
         self.recent_rows.add(now, 1)

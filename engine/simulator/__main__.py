@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from engine.simulator.faults import FAULTS
 from engine.simulator.process import main
 
 
@@ -19,9 +20,20 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--parent-watch", action="store_true", help="end when stdin closes, as the parent does"
     )
+    parser.add_argument(
+        "--list-faults", action="store_true", help="print the faults that a prompt can ask for"
+    )
     return parser.parse_args(argv)
+
+
+def _list_faults() -> int:
+    for fault in FAULTS.values():
+        sys.stdout.write(f"[[sim:{fault.name}]]\t{fault.status}\tcharged: {fault.charge}\n")
+    return 0
 
 
 if __name__ == "__main__":
     args = _arguments(sys.argv[1:])
+    if args.list_faults:
+        sys.exit(_list_faults())
     sys.exit(main(args.port, args.scenario, args.ledger, args.seed, args.parent_watch))

@@ -70,7 +70,10 @@ def models(scenario: Scenario) -> dict[str, Any]:
                 },
                 "per_request_limits": None,
                 "supported_parameters": _PARAMETERS,
-                "reasoning": {"mandatory": False, "default_enabled": True},
+                "reasoning": {
+                    "mandatory": scenario.reasoning_mandatory,
+                    "default_enabled": True,
+                },
                 "expiration_date": scenario.expiration_date,
             }
         ]

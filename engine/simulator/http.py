@@ -68,8 +68,7 @@ async def serve(
         partial(_tracked, provider, working),
         request_factory=_request,
         access_log=None,
-        # A long pause of the client must not end a connection that it will use again.
-        keepalive_timeout=600.0,
+        keepalive_timeout=scenario.keepalive_s,
     )
     runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()

@@ -10,9 +10,9 @@ from engine.clock import randomness
 from engine.simulator import refusals
 from engine.simulator.artefacts import as_read
 from engine.simulator.call import Call, hashes, parse
+from engine.simulator.chat_request import complaint
 from engine.simulator.faults import triggered
 from engine.simulator.outgoing import RefusedError, json_reply
-from engine.simulator.routing import KNOWN_KEYS
 from engine.simulator.topic import last_user_text
 from engine.simulator.weather import Weather
 from engine.simulator.writer import measure_of
@@ -64,20 +64,17 @@ class Intake:
 
     def check(self, call: Call) -> None:
         """Refuse what is malformed; set the prompt's token count and the fault it asks for."""
-        messages = call.body.get("messages")
-        if not isinstance(messages, list) or not messages:
-            raise _bad('Input required: specify "prompt" or "messages"')
-        if not all(isinstance(message, dict) for message in messages):
-            raise RefusedError(json_reply(refusals.ZOD, 400), fault="bad_request")
-        model = call.body.get("model")
+        if text := complaint(call.body):
+            raise _bad(text)
+        model = call.body["model"]
         if model not in {self._scenario.model, self._scenario.canonical}:
             raise _bad(f"{model} is not a valid model ID")
+        if self._scenario.reasoning_mandatory and not call.thinking:
+            raise _bad("Reasoning is mandatory for this endpoint and cannot be disabled.")
         if self._scenario.api == "sglang" and call.streams and call.body.get("return_token_ids"):
             raise _bad("return_token_ids is not supported with stream=true")
-        if unknown := set(call.wish) - KNOWN_KEYS:
-            raise _bad(f"provider: Unrecognized key(s) in object: {sorted(unknown)}")
         try:
-            call.fault = triggered(last_user_text(messages), call.attempt)
+            call.fault = triggered(last_user_text(call.body["messages"]), call.attempt)
         except KeyError as exc:
             raise _bad(f"the simulator knows no fault {exc}") from None
         call.prompt_tokens = self.count_prompt(call)

@@ -13,26 +13,6 @@ if TYPE_CHECKING:
 
     from engine.simulator.scenario import Host
 
-KNOWN_KEYS = frozenset(
-    {
-        "order",
-        "only",
-        "ignore",
-        "allow_fallbacks",
-        "require_parameters",
-        "data_collection",
-        "zdr",
-        "enforce_distillable_text",
-        "quantizations",
-        "sort",
-        "preferred_min_throughput",
-        "preferred_max_latency",
-        "max_price",
-        "options",
-    }
-)
-"""The keys of the `provider` object; it takes no others."""
-
 
 class NoRouteError(Exception):
     """No host is left; `reply` is the router's 404."""

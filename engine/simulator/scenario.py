@@ -181,6 +181,9 @@ class Scenario(_Record):
     canonical: str = "moonshotai/kimi-k2.5-0127"
     tokenizer: str = "kimi-k2.5"
     expiration_date: str | None = None
+    reasoning_mandatory: bool = False
+    keepalive_s: PositiveFloat = 600.0
+    """Real seconds after which an idle connection is dropped."""
     reply_bytes: ReplyBytes | None = None
     """Fixed size of a reply's body, for benchmarks."""
     router_fallback: bool = False

@@ -46,10 +46,10 @@ def _known_reading(fitting: list[Candidate], profile: Profile) -> Candidate | No
     """The one fitting reading that the provider is known to give; None if it is not one."""
     allowed = [item for item in fitting if profile.allows(item.kinds)]
     if len(allowed) == 1:
-        return allowed[0]
+        # On a spacing host a token too many looks like spaces kept: " 2" is two, "2" is one.
+        return None if allowed[0].surplus and profile.leans_spaced else allowed[0]
     # A verbatim profile rests on texts without any spaces at their edges: it does not rule out
-    # spaces inside a tool section, and a surplus of tokens cannot look like spaces removed. (On a
-    # spacing host it can look like spaces kept: " 2" has a token more than "2".)
+    # spaces inside a tool section, and a surplus of tokens cannot look like spaces removed.
     if not allowed and len(fitting) == 1 and profile.reading == "verbatim":
         return fitting[0]
     return None

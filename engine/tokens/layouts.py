@@ -154,9 +154,11 @@ def _separate(reasoning: str, content: str, section: str, cut: bool, mode: _Mode
         return [without_tag, Layout(with_tag.text, sure=False)] if cut else [with_tag, without_tag]
     if rest.startswith(CLOSE):
         return [without_tag]
-    if rest.removeprefix(" ").startswith(SECTION_BEGIN):
-        return [with_tag, without_tag]  # a tool section can end the reasoning by itself
-    return [with_tag]
+    if not rest.removeprefix(" ").startswith(SECTION_BEGIN):
+        return [with_tag]
+    # A tool section can end the reasoning by itself; two spaces tell of a tag between them.
+    tagged = reasoning.endswith(" ") and rest.startswith(" ")
+    return [with_tag, Layout(without_tag.text, sure=not tagged, edges=without_tag.edges)]
 
 
 def _joined(opening: str, reasoning: str, tag: str, content: str, section: str) -> Layout:
@@ -182,7 +184,7 @@ def _inline(content: str, section: str, cut: bool, mode: _Mode) -> list[Layout]:
     closing = f"{OPEN}{CLOSE}" if mode.opens else CLOSE
     closed = Layout(closing + whole, edges=tuple(edge + len(closing) for edge in edges))
     bare = Layout(whole, edges=edges)
-    if whole.removeprefix(" ").startswith(SECTION_BEGIN):
+    if SECTION_BEGIN in whole:  # it can have ended the reasoning
         return [closed, bare]
     # Without any tag the answer is all there is: after empty reasoning, or cut before its end.
     likely, doubtful = (bare, closed) if cut or mode.opens else (closed, bare)

@@ -14,10 +14,15 @@ from typing import Final, Literal
 from engine.tokens.readings import SPACED, VERBATIM, Evidence, Fits
 
 ReadingName = Literal["verbatim", "spaced"]
-Vote = Literal["plain", "verbatim", "spaced", "trimmed"]
+Vote = Literal["verbatim", "spaced", "trimmed"]
 
 MIN_DECISIVE: Final = 300
 AGREEMENT: Final = 0.99
+END_AGREEMENT: Final = 0.9
+"""Share of rows without `<|im_end|>` in their count that proves that it is not counted.
+
+Lower, because a token too many makes the others: a count never lacks a token that was written.
+"""
 TRIMMER_SHARE: Final = 0.01
 WINDOW: Final = 1000
 """Latest votes that must agree by themselves: a host may be upgraded in the middle of a run."""
@@ -37,6 +42,8 @@ class Profile:
     """Whether usage.completion_tokens includes `<|im_end|>`."""
     end_disputed: bool = False
     """Whether some of its rows say otherwise, or too few say so yet."""
+    leans_spaced: bool = False
+    """Whether more of its rows are spaced than verbatim, agreed on or not."""
     decisive: int = 0
     trimmed_votes: int = 0
 
@@ -115,6 +122,7 @@ class ProfileTally:
             trims=_trims(every) or (near.total() >= WINDOW and _trims(near)),
             counts_end=counts_end,
             end_disputed=disputed,
+            leans_spaced=every["spaced"] > every["verbatim"],
             decisive=every.total(),
             trimmed_votes=every["trimmed"],
         )
@@ -130,7 +138,7 @@ class ProfileTally:
         total, without = self.ends.total(), self.ends[False]
         if without <= total * (1 - AGREEMENT):
             return True, False
-        if total >= MIN_DECISIVE and without >= total * AGREEMENT:
+        if total >= MIN_DECISIVE and without >= total * END_AGREEMENT:
             return False, False
         return True, True
 
@@ -142,25 +150,18 @@ def _under(votes: Votes, counts_end: bool) -> Counter[Vote]:
 def _vote(fits: Fits, *, trimmed: bool) -> Vote | None:
     if fits.total == 0:
         return "trimmed" if trimmed else None
-    if fits.total > 1:
+    if fits.total > 1 or fits.surplus:
         return None
-    if fits.plain:
-        return "plain"
-    return "verbatim" if fits.verbatim else "spaced"
+    return "spaced" if fits.spaced else "verbatim"
 
 
 def _reading(votes: Counter[Vote]) -> ReadingName | None:
-    """The reading that the votes agree on.
-
-    Plain rows lack the spaces that a spacing engine would have put, so they speak for verbatim;
-    they do not speak against spaced, for a host can space and trim.
-    """
-    total = votes["plain"] + votes["verbatim"] + votes["spaced"]
+    """The reading that the votes agree on."""
+    total = votes["verbatim"] + votes["spaced"]
     if total < MIN_DECISIVE:
         return None
-    if votes["spaced"] <= total * (1 - AGREEMENT):
-        return "verbatim"
-    return "spaced" if votes["verbatim"] <= total * (1 - AGREEMENT) else None
+    names: tuple[ReadingName, ...] = ("verbatim", "spaced")
+    return next((name for name in names if votes[name] >= total * AGREEMENT), None)
 
 
 def _trims(votes: Counter[Vote]) -> bool:

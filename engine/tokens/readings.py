@@ -7,6 +7,7 @@ reading; `grades` decides between them with what is known of the provider.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from itertools import product
 from typing import Final
 
 from engine.tokens import kimi
-from engine.tokens.layouts import END, Answer, Layout, layouts
+from engine.tokens.layouts import END, Answer, layouts
 from engine.tokens.pieces import Encoder, PieceEncoder, has_other_specials, split, unspaced
 
 VERBATIM: Final = 1
@@ -33,6 +34,8 @@ class Candidate:
     """VERBATIM, SPACED (an engine's spaces removed), or both where they are the same ids."""
     sure: bool
     layout: int
+    surplus: bool = False
+    """Verbatim and longer than its unspaced twin: with a token too many that one looks the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,14 @@ class Fits:
     plain: int = 0
     """Verbatim and unspaced are the same: the text has no spaces that an engine could have put."""
     verbatim: int = 0
+    surplus: int = 0
+    """Verbatim ones that a surplus token would make of their unspaced twins: no evidence."""
     spaced: int = 0
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.plain + self.verbatim + self.spaced
+        return self.plain + self.verbatim + self.surplus + self.spaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +143,12 @@ class Readings:
         for index, (layout, parts) in enumerate(zip(self._layouts, self._parts, strict=True)):
             bare = unspaced(parts)
             kinds = VERBATIM | SPACED if bare == parts else VERBATIM
-            yield self._candidate(parts, kinds, index, layout)
+            verbatim = self._finish(self._encoder.ids(parts))
+            without = verbatim if bare == parts else self._finish(self._encoder.ids(bare))
+            longer = len(verbatim) > len(without)
+            yield Candidate(verbatim, kinds, layout.sure, index, surplus=longer)
             if bare != parts:
-                yield self._candidate(bare, SPACED, index, layout)
+                yield Candidate(without, SPACED, layout.sure, index)
             if has_other_specials(parts):
                 # Decoding skips these tokens, so the model most likely typed their characters.
                 possible = layout.sure and END not in layout.text
@@ -148,15 +156,18 @@ class Readings:
                     ids = self._finish(self._encoder.special_ids(variant))
                     yield Candidate(ids, kind, possible, index)
 
-    def _candidate(self, parts: list[str], kinds: int, index: int, layout: Layout) -> Candidate:
-        return Candidate(self._finish(self._encoder.ids(parts)), kinds, layout.sure, index)
-
     def _finish(self, ids: list[int]) -> list[int]:
         return ids if self.answer.cut else [*ids, kimi.IM_END]
 
     def _fits(self, length: int) -> Fits:
-        kinds = [item.kinds for item in self.fitting(length)]
-        return Fits(kinds.count(VERBATIM | SPACED), kinds.count(VERBATIM), kinds.count(SPACED))
+        fitting = self.fitting(length)
+        kinds = Counter((item.kinds, item.surplus) for item in fitting)
+        return Fits(
+            plain=kinds[VERBATIM | SPACED, False],
+            verbatim=kinds[VERBATIM, False],
+            surplus=kinds[VERBATIM, True],
+            spaced=kinds[SPACED, False],
+        )
 
     def _untrimmed(self) -> Iterator[list[str]]:
         """Parts of the sure layouts with newlines at their edges, fewest changes first."""
@@ -183,7 +194,10 @@ def _add(found: list[Candidate], candidate: Candidate) -> None:
     for index, known in enumerate(found):
         if known.ids == candidate.ids:
             found[index] = replace(
-                known, kinds=known.kinds | candidate.kinds, sure=known.sure or candidate.sure
+                known,
+                kinds=known.kinds | candidate.kinds,
+                sure=known.sure or candidate.sure,
+                surplus=known.surplus and candidate.surplus,
             )
             return
     found.append(candidate)

@@ -270,13 +270,9 @@ def test_headers_that_hold_no_key_pass(header: str) -> None:
         ("ftp://host/v1", "match pattern"),
         ("host/v1", "match pattern"),
         ("https://", "match pattern"),
-        ("https://ho st/v1", ""),
     ],
 )
 def test_an_address_that_cannot_work_or_holds_a_key_is_refused(url: str, words: str) -> None:
-    if not words:  # a space is the endpoint's to refuse; it must only not crash here
-        manifest_of(HEAD.replace("http://127.0.0.1:8787/api/v1", url) + DATASET)
-        return
     message = refused(HEAD.replace("http://127.0.0.1:8787/api/v1", url) + DATASET)
     assert message.startswith("manifest.toml:6: endpoint.base_url: ")
     assert words in message

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from e2e_desk import Desk, Process, until
 from e2e_files import assert_accounted
-from e2e_provider import arrived, is_idle, playing
+from e2e_provider import arrived, is_idle, playing, slow
 
 from engine.simulator import Simulator
 from engine.simulator.call import hashes
@@ -43,7 +43,7 @@ class Story:
         self.draw = random.Random(seed)
         self.killed = 0
 
-    def kill_once(self, after: int) -> None:
+    def kill_once(self, after: int, *, settled: bool = True) -> None:
         """Start the run and kill it once `after` more requests have come, give or take a moment."""
         goal = arrived(self.provider) + after
         process = self.desk.begin("--headless")
@@ -51,7 +51,8 @@ class Story:
         self._linger(process)
         process.kill()
         self.killed += process.popen.returncode == -signal.SIGKILL
-        until(lambda: is_idle(self.provider), "the provider has finished what was in flight")
+        if settled:
+            until(lambda: is_idle(self.provider), "the provider has finished what was in flight")
         self._assert_counted_rows_are_there()
 
     def _linger(self, process: Process) -> None:
@@ -126,6 +127,29 @@ def killed_and_resumed(
 
 def test_a_killed_run_goes_on_where_it_ended(tmp_path: Path, undisturbed: Any) -> None:
     killed_and_resumed(tmp_path, undisturbed, prompts=90, kills=3, seed=3)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_with_the_response_cache_nothing_is_paid_twice(tmp_path: Path) -> None:
+    """A resend waits for the deadline of the first request, and is free from then on.
+
+    The next session begins while the provider still works for the one that was killed.
+    """
+    with playing(latency=slow(1.0)) as provider, Desk(tmp_path, provider.base_url) as desk:
+        lay(desk, 300, {}, request_timeout_s=4)
+        story = Story(desk, provider, 20)
+        for _ in range(20):
+            story.kill_once(story.draw.randint(0, 15), settled=False)
+        assert story.killed == 20, "a session ended before it was killed"
+        result = desk.go("--headless")
+        assert result.code == 0, result.err
+        assert_accounted(desk.files)
+        assert set(provider.ledger.charges.values()) == {1}
+        assert provider.ledger.cached > 0
+        rows = desk.files.all("rows")
+        assert len(rows) == len(provider.ledger.charges) == 600
+        assert sum(r["usage"]["cost"] for r in rows) == pytest.approx(provider.ledger.cost_usd)
 
 
 @pytest.mark.slow

@@ -179,12 +179,19 @@ async def test_requests_that_are_no_requests_are_refused() -> None:
         broken = await client.post("/chat/completions", content=b"{not json")
         empty = await client.post("/chat/completions", json={"model": MODEL})
         model = await ask(client, model="nobody/nothing")
-        zod = await ask(client, messages=["Hi"])
+        odd = [
+            await ask(client, messages=["Hi"]),
+            await ask(client, max_tokens="9"),
+            await ask(client, max_tokens=0),
+            await ask(client, provider={"order": "novita"}),
+            await ask(client, tools=[{"function": 3}]),
+            await ask(client, messages=[{"role": "user", "content": 5}]),
+        ]
     assert broken.json() == empty.json()
     assert "Input required" in empty.json()["error"]["message"]
     assert model.json()["error"]["message"] == "nobody/nothing is not a valid model ID"
-    assert zod.json()["success"] is False
-    assert {r.status_code for r in (broken, empty, model, zod)} == {400}
+    assert {r.status_code for r in (broken, empty, model, *odd)} == {400}
+    assert odd[3].json()["error"]["message"] == "provider.order: Input should be a valid list"
 
 
 async def test_a_client_that_leaves_is_charged_in_full() -> None:
@@ -242,3 +249,23 @@ async def test_ending_cuts_what_is_in_flight() -> None:
     with pytest.raises(httpx.HTTPError):
         await waiting
     assert closing.ledger.charged == 0
+
+
+async def test_reasoning_can_be_mandatory() -> None:
+    async with playing(reasoning_mandatory=True) as (_sim, client):
+        refused = await ask(client, reasoning={"enabled": False})
+        (model,) = (await client.get("/models")).json()["data"]
+    assert "cannot be disabled" in refused.json()["error"]["message"]
+    assert model["reasoning"]["mandatory"] is True
+
+
+async def test_an_idle_connection_is_dropped_when_the_scenario_says_so() -> None:
+    async with playing(keepalive_s=0.1) as (sim, _client):
+        reader, writer = await asyncio.open_connection("127.0.0.1", sim.port)
+        writer.write(b"GET /api/v1/key HTTP/1.1\r\nHost: a\r\n\r\n")
+        answered = await reader.readuntil(b"}}}")
+        rest = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+        await writer.wait_closed()
+    assert answered.startswith(b"HTTP/1.1 200")
+    assert rest == b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from playing import ask, playing
 
 from engine import simulator
 from engine.simulator import Scenario, ScenarioError
+from engine.simulator.faults import FAULTS
 from engine.simulator.toml import to_toml
 
 if TYPE_CHECKING:
@@ -117,3 +120,36 @@ def test_a_scenario_survives_its_own_file(tmp_path: Path, name: str) -> None:
     path = tmp_path / "copy.toml"
     path.write_text(to_toml(scenario))
     assert Scenario.from_toml(path) == scenario
+
+
+async def test_the_demo_has_a_burst_and_a_bad_host_and_recovers() -> None:
+    story = Scenario.from_toml("demo").model_dump() | {"tokenizer": "none", "speed": 50.0}
+    burst, bad_host = story["windows"]
+    burst |= {"from_request": 130, "capacity": 4}
+    bad_host |= {"from_request": 300}
+    async with playing(**story) as (sim, client):
+        gate = asyncio.Semaphore(12)
+
+        async def one(number: int) -> None:
+            async with gate:
+                await ask(client, f"Question {number}", max_tokens=8192)
+
+        await asyncio.gather(*(one(n) for n in range(600)))
+    faults = [entry.fault for entry in sorted(sim.ledger.entries, key=lambda e: e.at)]
+    refused = [n for n, fault in enumerate(faults) if fault == "rate_limit_upstream"]
+    empty = [n for n, fault in enumerate(faults) if fault == "empty_stop"]
+    assert 120 < min(refused) <= max(refused) < 590
+    assert 290 < min(empty) <= max(empty) < 600
+    assert {e.provider for e in sim.ledger.entries if e.fault == "empty_stop"} == {"Novita"}
+
+
+def test_faults_are_listed() -> None:
+    listed = subprocess.run(
+        [sys.executable, "-m", "engine.simulator", "--list-faults"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = [line.partition("]]")[0].removeprefix("[[sim:") for line in listed.stdout.splitlines()]
+    assert names == list(FAULTS)

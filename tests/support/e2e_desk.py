@@ -54,9 +54,18 @@ class Result:
 
 
 class Process:
-    """One running command; its output goes to files, so that nobody has to read it on time."""
+    """One running command; its output goes to files, so that nobody has to read it on time.
 
-    def __init__(self, arguments: list[str], folder: Path, environment: Mapping[str, str]) -> None:
+    `pipes` may name descriptors for stdout and stderr instead.
+    """
+
+    def __init__(
+        self,
+        arguments: list[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        pipes: Mapping[str, int],
+    ) -> None:
         self._out, self._err = folder / "stdout", folder / "stderr"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.popen = subprocess.Popen(
@@ -64,8 +73,8 @@ class Process:
                 cwd=folder.parent,
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
+                stdout=pipes.get("stdout", out),
+                stderr=pipes.get("stderr", err),
             )
 
     @property
@@ -158,12 +167,12 @@ class Desk:
         source = self.source(f"{name}.jsonl", rows)
         return self.manifest({"name": name, "source": source, "prompts": count}, **sections)
 
-    def start(self, *arguments: object, before: str = "") -> Process:
+    def start(self, *arguments: object, before: str = "", **pipes: int) -> Process:
         """Start the command line; `before` is Python that its process runs first."""
         folder = self.folder / f"process{len(self._processes)}"
         folder.mkdir()
         program = [sys.executable, "-c", f"{before}\n{_MAIN}", *map(str, arguments)]
-        process = Process(program, folder, self.environment)
+        process = Process(program, folder, self.environment, pipes)
         self._processes.append(process)
         return process
 
@@ -175,9 +184,9 @@ class Desk:
         """`run` on this desk's manifest."""
         return self.run("run", self.folder / "manifest.toml", *options)
 
-    def begin(self, *options: object, before: str = "") -> Process:
+    def begin(self, *options: object, before: str = "", **pipes: int) -> Process:
         """Start `run` on this desk's manifest."""
-        return self.start("run", self.folder / "manifest.toml", *options, before=before)
+        return self.start("run", self.folder / "manifest.toml", *options, before=before, **pipes)
 
 
 def _table(header: str, values: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,107 @@
+"""A bare client in a process of its own: plain httpx, httpx over aiohttp, or aiohttp alone.
+
+`python perf_client.py KIND BASE_URL IN_FLIGHT WARM_S WINDOW_S` prints one JSON line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from perf_meter import Window
+from perf_provider import MODEL
+
+Ask = Callable[[bytes], Awaitable[bytes]]
+_PATH = "/chat/completions"
+_HEADERS = {"content-type": "application/json"}
+
+
+@asynccontextmanager
+async def _httpx(base_url: str, in_flight: int) -> AsyncIterator[Ask]:
+    import httpx
+
+    limits = httpx.Limits(max_connections=in_flight, max_keepalive_connections=in_flight)
+    async with httpx.AsyncClient(headers=_HEADERS, timeout=None, limits=limits) as client:
+
+        async def ask(body: bytes) -> bytes:
+            return (await client.post(base_url + _PATH, content=body)).content
+
+        yield ask
+
+
+@asynccontextmanager
+async def _transport(base_url: str, in_flight: int) -> AsyncIterator[Ask]:
+    import httpx
+    import httpx_aiohttp
+
+    limits = httpx.Limits(max_connections=in_flight)
+    async with httpx_aiohttp.HttpxAiohttpClient(
+        headers=_HEADERS, timeout=None, limits=limits
+    ) as client:
+
+        async def ask(body: bytes) -> bytes:
+            return (await client.post(base_url + _PATH, content=body)).content
+
+        yield ask
+
+
+@asynccontextmanager
+async def _aiohttp(base_url: str, in_flight: int) -> AsyncIterator[Ask]:
+    import aiohttp
+
+    connector = aiohttp.TCPConnector(limit=in_flight)
+    async with aiohttp.ClientSession(connector=connector, headers=_HEADERS) as session:
+
+        async def ask(body: bytes) -> bytes:
+            async with session.post(base_url + _PATH, data=body) as reply:
+                return await reply.read()
+
+        yield ask
+
+
+CLIENTS = {"httpx": _httpx, "transport": _transport, "aiohttp": _aiohttp}
+
+
+async def measure(kind: str, base_url: str, in_flight: int, warm_s: float, window_s: float) -> str:
+    """Keep `in_flight` requests running, and measure one window of it."""
+    numbers = itertools.count()
+    done = 0
+
+    async with CLIENTS[kind](base_url, in_flight) as ask:
+
+        async def work() -> None:
+            nonlocal done
+            while True:
+                await ask(_body(next(numbers)))
+                done += 1
+
+        workers = [asyncio.create_task(work()) for _ in range(in_flight)]
+        await asyncio.sleep(warm_s)
+        window = Window(lambda: done)
+        await asyncio.sleep(window_s)
+        measured = window.end()
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+    return measured.line()
+
+
+def _body(number: int) -> bytes:
+    messages = [{"role": "user", "content": prompt_text(number)}]
+    return json.dumps({"model": MODEL, "messages": messages, "max_tokens": 8192}).encode()
+
+
+def prompt_text(number: int) -> str:
+    """A prompt of about 300 characters, each a different one."""
+    return f"Question {number}: " + "what speaks for and against a longer draft in decoding? " * 5
+
+
+if __name__ == "__main__":
+    kind, base_url, in_flight, warm_s, window_s = sys.argv[1:]
+    sys.stdout.write(
+        asyncio.run(measure(kind, base_url, int(in_flight), float(warm_s), float(window_s)))
+    )
