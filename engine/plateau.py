@@ -25,6 +25,11 @@ STEADY = 1.5
 """After this many times the service time at one limit, throughput has settled."""
 REPLIES = 400
 """Replies that an experiment waits for: throughput is then known to a few per cent."""
+SHORT = 3.0
+LONG = 6.0
+CLEAR = 0.1
+"""An outcome further from `KEPT` than chance goes is read after `SHORT` service times, others
+after `LONG`: throughput is noisy while the replies in flight are many against those measured."""
 SPARE = 1.15
 """What a lowered limit gets back in the end, so that no slot is left without work."""
 RAISE = 1.25
@@ -58,6 +63,10 @@ class _Cell:
     @property
     def per_token(self) -> float:
         return self.latency / self.tokens
+
+    @property
+    def per_reply(self) -> float:
+        return self.latency / self.replies
 
 
 @dataclass(slots=True)
@@ -176,7 +185,7 @@ class Plateau:
     def _consider(self, now: float, in_flight: int, limit: int, ceiling: int) -> None:
         slots = self._slots()
         since = self._stable_since + STEADY * self._service
-        if now - since < STEADY * self._service or self._history.count(since, now) < REPLIES:
+        if now - since < LONG * self._service or self._history.count(since, now) < REPLIES:
             return
         if self.cap is not None and now >= self._raise_at and self.cap <= limit < ceiling:
             self._begin(now, float(limit), min(ceiling, math.ceil(RAISE * limit)), since)
@@ -192,8 +201,13 @@ class Plateau:
         if not fewer:
             return None
         least = min(fewer, key=lambda at: known[at].per_token)
-        self._service = known[least].latency / known[least].replies
-        ratio = known[most].per_token / known[least].per_token
+        self._service = known[least].per_reply
+        # both: per token, or longer replies would look like a queue; per reply, or the short
+        # replies of a cell, which come back first, would make the wait look longer than it is
+        ratio = min(
+            known[most].per_token / known[least].per_token,
+            known[most].per_reply / known[least].per_reply,
+        )
         return 2.0 ** ((most + 0.5) / 2.0) / ratio if ratio >= GROWN else None
 
     def _begin(self, now: float, start: float, goal: float, since: float) -> None:
@@ -214,15 +228,18 @@ class Plateau:
             trial.unfilled += 1
         if trial.unfilled > UNFILLED or now - trial.measure_from > TRIAL_MOST_S:
             self._restore(now)
-        elif self._measured(now, trial):
-            self._judge(now, trial)
+        elif trial.replies >= REPLIES:
+            self._measure(now, trial)
 
-    def _measured(self, now: float, trial: _Trial) -> bool:
-        long_enough = now - trial.measure_from >= max(3.0 * self._service, 10.0)
-        return long_enough and trial.replies >= REPLIES
-
-    def _judge(self, now: float, trial: _Trial) -> None:
+    def _measure(self, now: float, trial: _Trial) -> None:
+        """End the experiment once its outcome is clear, at the latest after `LONG` service times."""
+        elapsed = now - trial.measure_from
+        if elapsed < max(SHORT * self._service, CHECK_S):
+            return
         after = self._history.per_second(trial.measure_from, now)
+        ratio = after / max(trial.before, 1e-9)
+        if elapsed < LONG * self._service and KEPT - CLEAR <= ratio <= KEPT + CLEAR / 2.0:
+            return
         self._trial = None
         if trial.goal < trial.start:
             self._lowered(now, trial, after)

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from engine.check_hosts import Host, read_host, why_not
 from engine.client import Client, Exchange, Failure
 from engine.errors import EndpointError
 from engine.faults import FAMILIES, Fault, Scope, fault_of_exception
@@ -14,16 +15,16 @@ from engine.manifest import Endpoint
 from engine.plan import EndpointFacts
 from engine.settings import is_openrouter
 
-_AUTH_STATUS = frozenset({401, 403})
+AUTH_STATUS = frozenset({401, 403})
 
 
 async def inspect(client: Client, endpoint: Endpoint) -> EndpointFacts:
     """The cheap part of `check`: two GETs. Raises EndpointError where nobody answers."""
     models = await client.get("/models")
     if isinstance(models, Failure):
-        raise _unreachable(endpoint, fault_of_exception(models.names, models.message))
-    entries = _entries(models)
-    api = _api(endpoint, entries)
+        raise unreachable(endpoint, fault_of_exception(models.names, models.message))
+    entries = model_entries(models)
+    api = resolve_api(endpoint, entries)
     if api == "openrouter":
         await _check_key(client)
         return await _openrouter(client, endpoint, entries)
@@ -33,7 +34,8 @@ async def inspect(client: Client, endpoint: Endpoint) -> EndpointFacts:
     )
 
 
-def _api(endpoint: Endpoint, entries: list[Mapping[str, Any]]) -> str:
+def resolve_api(endpoint: Endpoint, entries: list[Mapping[str, Any]]) -> str:
+    """Which extras the endpoint understands: what the manifest says, else what `/models` shows."""
     if endpoint.api != "auto":
         return endpoint.api
     if is_openrouter(endpoint.base_url) or any("pricing" in entry for entry in entries):
@@ -44,7 +46,7 @@ def _api(endpoint: Endpoint, entries: list[Mapping[str, Any]]) -> str:
 
 async def _check_key(client: Client) -> None:
     answer = await client.get("/key")
-    if isinstance(answer, Exchange) and answer.status in _AUTH_STATUS:
+    if isinstance(answer, Exchange) and answer.status in AUTH_STATUS:
         action = FAMILIES["auth"].action
         raise EndpointError(
             f"the endpoint does not accept the key (HTTP {answer.status} on /key)", hint=action
@@ -80,7 +82,7 @@ async def _openrouter(
 
 async def _hosts(client: Client, model: str) -> list[Mapping[str, Any]]:
     answer = await client.get(f"/models/{model}/endpoints")
-    data = _json(answer)
+    data = page_json(answer)
     found = data.get("data") if isinstance(data, Mapping) else None
     hosts = found.get("endpoints") if isinstance(found, Mapping) else None
     return [host for host in hosts if isinstance(host, Mapping)] if isinstance(hosts, list) else []
@@ -137,15 +139,17 @@ def _dearest(hosts: list[Mapping[str, Any]], kind: str) -> float | None:
     return max((price for price in prices if price > 0), default=None)
 
 
-def _entries(answer: Exchange) -> list[Mapping[str, Any]]:
-    data = _json(answer)
+def model_entries(answer: Exchange | Failure) -> list[Mapping[str, Any]]:
+    """The entries of `/models`; none where the page is not what it should be."""
+    data = page_json(answer)
     found = data.get("data") if isinstance(data, Mapping) else None
     if not isinstance(found, list):
         return []
     return [entry for entry in found if isinstance(entry, Mapping)]
 
 
-def _json(answer: Exchange | Failure) -> Any:
+def page_json(answer: Exchange | Failure) -> Any:
+    """The JSON of a page, or None where there is none."""
     if isinstance(answer, Failure) or answer.status != 200:  # noqa: PLR2004 - HTTP's own number
         return None
     try:
@@ -154,7 +158,7 @@ def _json(answer: Exchange | Failure) -> Any:
         return None
 
 
-def _unreachable(endpoint: Endpoint, fault: Fault) -> EndpointError:
+def unreachable(endpoint: Endpoint, fault: Fault) -> EndpointError:
     hint = FAMILIES[fault.family].action if fault.scope is not Scope.PROMPT else ""
     return EndpointError(
         f"{endpoint.base_url} does not answer ({fault.family}: {fault.message})",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.manifest import Endpoint, Manifest
 from engine.prompts import Message
@@ -15,23 +15,33 @@ from engine.tokens.layouts import Answer, answer_of_row
 from engine.tokens.reader import TokenReader
 from engine.tokens.template import PromptError
 
+if TYPE_CHECKING:
+    from engine.tokens.vocabulary import Vocabulary
+
 
 def reader_for(manifest: Manifest, settings: Settings) -> Callable[[], Reader]:
     """A function that loads the reader (about 0.2 s for a vocabulary); called off the loop."""
     endpoint = manifest.endpoint
+
+    def load() -> Reader:
+        vocabulary = vocabulary_of(manifest, settings)
+        if vocabulary is None:
+            return TextReader()
+        tokens = TokenReader(vocabulary, thinking=endpoint.thinking, variant=endpoint.tokenizer)
+        return KimiReader(tokens, endpoint)
+
+    return load
+
+
+def vocabulary_of(manifest: Manifest, settings: Settings) -> Vocabulary | None:
+    """The manifest's vocabulary, None with `tokenizer = "none"`; raises VocabularyError."""
+    endpoint = manifest.endpoint
     if endpoint.tokenizer == "none":
-        return TextReader
-    return lambda: KimiReader(token_reader(manifest, settings), endpoint)
-
-
-def token_reader(manifest: Manifest, settings: Settings) -> TokenReader:
-    """The token reader with its vocabulary; raises VocabularyError."""
+        return None
     from engine.tokens.vocabulary import load_vocabulary
 
-    endpoint = manifest.endpoint
     path = manifest.tokenizer_file or settings.tokenizer_path
-    vocabulary = load_vocabulary(endpoint.tokenizer, path=path, cache_dir=settings.cache_dir)
-    return TokenReader(vocabulary, thinking=endpoint.thinking, variant=endpoint.tokenizer)
+    return load_vocabulary(endpoint.tokenizer, path=path, cache_dir=settings.cache_dir)
 
 
 class KimiReader:

@@ -54,7 +54,7 @@ class EngineThread:
         self._session: Session | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[tuple[Command, str, Future[str]]] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may send while its thread sends
         self._done = threading.Event()
         self._held = ExitStack()
         self._thread = threading.Thread(target=self._main, name="engine", daemon=True)

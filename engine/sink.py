@@ -2,17 +2,19 @@
 
 The one writer of a run directory's JSON-lines files. A write that fails (disk full, read-only,
 vanished) is repeated from the very byte where it stopped until it succeeds; meanwhile `trouble`
-says why, and whatever was put stays in memory.
+says why, and whatever was put stays in memory. What was written stays in memory too until it is
+synced, so that a file that vanished under us can be written again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiofiles
 
@@ -22,25 +24,35 @@ SYNC_EVERY_S = 1.0
 RETRY_EVERY_S = 1.0
 
 Done = Callable[[], None]
+_T = TypeVar("_T")
 
 
 class Sink:
     """`put` a record; its `done` is called in the loop once the bytes are with the OS."""
 
-    def __init__(self, folder: Path, *, on_change: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._on_change = on_change
         self._pending: dict[str, bytearray] = {}
         self._done: list[Done] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._wake = asyncio.Event()
         self._closing = False
         self._files: dict[str, Any] = {}
-        self._dirty: set[str] = set()
+        self._unsynced: dict[str, bytearray] = {}
+        """Per file the lines since the last one that surely reached the disk."""
+        self._lost: set[str] = set()
+        """Files whose path leads elsewhere now: to be opened anew, and written again."""
         self._writer = ThreadPoolExecutor(1, "sink-write")
         self._syncer = ThreadPoolExecutor(1, "sink-sync")
-        self.trouble = ""
+        self._write_trouble = ""
+        self._sync_trouble = ""
+        self.fault: Exception | None = None
+        """The first exception of a `done` callback; writing goes on, `run` raises it at its end."""
+
+    @property
+    def trouble(self) -> str:
         """Why nothing can be written at present; empty while all is well."""
+        return self._write_trouble or self._sync_trouble
 
     def put(self, name: str, record: Any, done: Done | None = None) -> None:
         """Queue one record for a file (a path below the run directory)."""
@@ -68,11 +80,17 @@ class Sink:
                 await self._wake.wait()
                 self._wake.clear()
                 await self._write_batch()
+            syncing.cancel()
+            await self._sync()
+            while any(self._unsynced.get(name) for name in self._lost):
+                await self._write_batch()
+                await self._sync()
         finally:
             syncing.cancel()
             await asyncio.gather(syncing, return_exceptions=True)
-            await self._sync()
             await self._close_files()
+        if self.fault is not None:
+            raise self.fault
 
     def close(self) -> None:
         """Let `run` end once everything is written."""
@@ -83,26 +101,35 @@ class Sink:
         pending, self._pending = self._pending, {}
         done, self._done = self._done, []
         waiters, self._waiters = self._waiters, []
-        for name, data in pending.items():
-            await self._write(name, data)
+        for name in self._lost | pending.keys():
+            await self._write(name, pending.get(name, bytearray()))
         for call in done:
-            call()
+            try:
+                call()
+            except Exception as error:  # noqa: BLE001 - kept for `run`: other rows must be written
+                self.fault = self.fault or error
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     async def _write(self, name: str, data: bytearray) -> None:
         rest = memoryview(data)
-        while rest:
+        while rest or name in self._lost:
             try:
-                file = await self._open(name)
-                rest = rest[await file.write(rest) :]
+                if name in self._lost:
+                    rest = memoryview(await self._reopen(name) + rest)
+                rest = rest[await self._write_some(name, rest) :]
             except OSError as error:
-                self._say(f"{name}: {error.strerror or error}")
+                self._write_trouble = f"{name}: {error.strerror or error}"
                 await asyncio.sleep(RETRY_EVERY_S)
             else:
-                self._dirty.add(name)
-        self._say("")
+                self._write_trouble = ""
+
+    async def _write_some(self, name: str, data: memoryview) -> int:
+        file = await self._open(name)
+        written: int = await file.write(data)
+        self._unsynced.setdefault(name, bytearray()).extend(data[:written])
+        return written
 
     async def _open(self, name: str) -> Any:
         file = self._files.get(name)
@@ -115,6 +142,19 @@ class Sink:
             self._files[name] = file
         return file
 
+    async def _reopen(self, name: str) -> bytearray:
+        """Open a lost file's path anew; returns the lines that are not in what lies there."""
+        stale = self._files.pop(name, None)
+        if stale is not None:
+            await stale.close()
+        await self._open(name)
+        missing = await asyncio.get_running_loop().run_in_executor(
+            self._writer, _missing, self._folder / name, self._unsynced.get(name, bytearray())
+        )
+        self._unsynced.pop(name, None)
+        self._lost.discard(name)
+        return missing
+
     async def _sync_forever(self) -> None:
         while True:
             await asyncio.sleep(SYNC_EVERY_S)
@@ -122,17 +162,27 @@ class Sink:
 
     async def _sync(self) -> None:
         loop = asyncio.get_running_loop()
-        for name in tuple(self._dirty):
-            self._dirty.discard(name)
-            file = self._files[name]
-            problem = await loop.run_in_executor(
-                self._syncer, _fsync, file.fileno(), self._folder / name
-            )
-            if problem:
-                self._dirty.add(name)
-                self._say(f"{name}: {problem}")
-                self._files.pop(name, None)
-                self._dirty.discard(name)
+        trouble = ""
+        for name in self._files.keys() - self._lost:
+            size = len(self._unsynced.get(name, b""))
+            descriptor, path = self._files[name].fileno(), self._folder / name
+            try:
+                here = await loop.run_in_executor(
+                    self._syncer, _reach_disk, descriptor, path, size > 0
+                )
+            except OSError as error:
+                trouble = f"{name}: {error.strerror or error}"
+            else:
+                self._note_synced(name, size, here=here)
+        self._sync_trouble = trouble
+
+    def _note_synced(self, name: str, size: int, *, here: bool) -> None:
+        lines = self._unsynced.get(name, bytearray())
+        if here:
+            del lines[: lines.rfind(b"\n", 0, size) + 1]  # a begun line stays whole
+        else:
+            self._lost.add(name)
+            self._wake.set()
 
     async def _close_files(self) -> None:
         for file in self._files.values():
@@ -141,20 +191,26 @@ class Sink:
         self._writer.shutdown(wait=False)
         self._syncer.shutdown(wait=False)
 
-    def _say(self, trouble: str) -> None:
-        if trouble != self.trouble:
-            self.trouble = trouble
-            self._on_change(trouble)
 
-
-def _fsync(descriptor: int, path: Path) -> str:
-    """Reach the disk; also notice a file that was removed or replaced under us."""
-    try:
+def _reach_disk(descriptor: int, path: Path, dirty: bool) -> bool:
+    """Sync what is dirty; False where the path does not lead to this file any more."""
+    if dirty:
         os.fsync(descriptor)
-        if path.stat().st_ino != os.fstat(descriptor).st_ino:
-            return "was replaced by another file"
-    except FileNotFoundError:
-        return "has vanished"
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
+    try:
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _missing(path: Path, lines: bytearray) -> bytearray:
+    """Those of the lines that do not stand at the end of the file.
+
+    A folder that was moved away and back, or a file that an editor replaced, holds some of them.
+    """
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 2 * len(lines)))
+        end = file.read()
+    held = set(end.splitlines(keepends=True))
+    missing = (line for line in lines.splitlines(keepends=True) if line not in held)
+    begun = b"\n" if end and not end.endswith(b"\n") else b""
+    return bytearray(begun + b"".join(missing))

@@ -112,6 +112,14 @@ def status(run_dir: RunDir, json: Json = False) -> None:
 
 
 @app.command()
+def verify(run_dir: RunDir, json: Json = False) -> None:
+    """Audit the rows on disk: ids, counts, doubles, torn lines, totals."""
+    from tui.verify import verify as audit
+
+    raise typer.Exit(audit(run_dir, as_json=json))
+
+
+@app.command()
 def init(
     folder: Annotated[Path, typer.Argument(help="Where to write.", metavar="DIR")] = Path(),
 ) -> None:

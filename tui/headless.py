@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import select
 import signal
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -23,7 +24,7 @@ _LOUD = frozenset({"command", "state", "verdict", "provider", "disk", "note"})
 
 def watch(run: EngineThread, *, interval_s: float, as_json: bool) -> int:
     """Report a run until it ends; SIGINT and SIGTERM drain, a second one stops."""
-    reporter = Reporter(as_json=as_json)
+    reporter = Reporter(as_json=as_json, out=_until_closed(run))
     with draining_signals(run):
         due = 0.0
         while not run.join(_POLL_S):
@@ -129,11 +130,11 @@ def draining_signals(run: EngineThread) -> Iterator[None]:
         count += 1
         name = signal.Signals(number).name
         if count == 1:
-            _write_stderr(f"{name}: draining; once more stops and cancels what is in flight\n")
             run.send(Drain(), origin=name)
+            _write_stderr(f"{name}: draining; once more stops and cancels what is in flight\n")
         elif count == 2:  # noqa: PLR2004 - the second signal
-            _write_stderr(f"{name}: stopping\n")
             run.send(Stop(), origin=name)
+            _write_stderr(f"{name}: stopping\n")
         else:
             run.abandon()
 
@@ -154,11 +155,38 @@ def _verdicts(view: DatasetView) -> Iterator[str]:
             yield word
 
 
+def _until_closed(run: EngineThread) -> Callable[[bytes], None]:
+    """Write data until its reader goes away; then drain, since nobody takes the data any more."""
+    closed = False
+
+    def write(data: bytes) -> None:
+        nonlocal closed
+        if closed:
+            return
+        try:
+            _write_stdout(data)
+        except OSError:
+            closed = True
+            run.send(Drain(), origin="stdout")
+            _write_stderr("stdout is closed: draining\n")
+
+    return write
+
+
 def _write_stdout(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    _write(1, data)
 
 
 def _write_stderr(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    with suppress(OSError):  # a run goes on when nobody listens to its narration any more
+        _write(2, text.encode("utf-8", "backslashreplace"))
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    """Write past Python's buffers: a signal handler may interrupt this and write too."""
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:  # the terminal or pipe was made non-blocking by who shares it
+            select.select([], [descriptor], [])

@@ -51,13 +51,13 @@ class Layout:
 
 def answer_of_row(row: Mapping[str, Any]) -> Answer:
     """The answer in a line of rows.jsonl (DESIGN §6)."""
-    usage = row.get("usage") or {}
+    content, reasoning, usage = row.get("content"), row.get("reasoning"), row.get("usage")
     return Answer(
-        content=row.get("content"),
-        reasoning=row.get("reasoning"),
+        content=content if isinstance(content, str) else None,
+        reasoning=reasoning if isinstance(reasoning, str) else None,
         tool_calls=row.get("tool_calls"),
         finish_reason=row.get("finish_reason") or "stop",
-        completion_tokens=usage.get("completion_tokens"),
+        completion_tokens=usage.get("completion_tokens") if isinstance(usage, Mapping) else None,
         earlier_calls=count_calls(row.get("messages") or ()),
     )
 
@@ -134,7 +134,9 @@ def _section(answer: Answer) -> tuple[str, bool]:
 
 
 def _arrange(reasoning: str, content: str, section: str, cut: bool, mode: _Mode) -> list[Layout]:
-    if reasoning:
+    before, tag, _ = content.partition(CLOSE)
+    repeated = bool(tag) and reasoning.strip() in before  # some hosts give it in both places
+    if reasoning and not repeated:
         return _separate(reasoning, content, section, cut, mode)
     return _inline(content, section, cut, mode)
 

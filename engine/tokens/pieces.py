@@ -25,11 +25,14 @@ _OTHER_NAMED: Final = re.compile(
 # between two printable characters opens a new piece, and so does punctuation after a Han
 # character, because no alternative of the pattern crosses them and none looks behind itself.
 _PRINTABLE: Final = r"[!-~\u4e00-\u9fff]"
+_SPACE: Final = f"(?<={_PRINTABLE}) (?={_PRINTABLE})"
 _CUT: Final = re.compile(
-    f"(?<={_PRINTABLE}) (?={_PRINTABLE})"
-    r"|(?<=[\u4e00-\u9fff])(?=[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f])"
+    _SPACE + r"|(?<=[\u4e00-\u9fff])(?=[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f])"
 )
+# Runs of non-whitespace count in the vocabulary's own cutting of long texts: keep them whole.
+_CUT_LONG: Final = re.compile(_SPACE)
 _LAST_CUT: Final = re.compile(f"(?s:.*)(?P<cut>{_CUT.pattern})")
+_LAST_CUT_LONG: Final = re.compile(f"(?s:.*)(?P<cut>{_SPACE})")
 _WINDOW: Final = 240
 """How far from its ends a piece is searched for a cut, in characters."""
 
@@ -119,12 +122,14 @@ class PieceEncoder:
 
 def _parts(text: str) -> tuple[str, ...]:
     """The text as head, middle and tail, cut where whitespace at the ends moves no cut."""
-    if len(text) > kimi.MAX_RUN_CHARS:  # the vocabulary cuts long texts by their offsets
+    if len(text) > kimi.MAX_ENCODE_CHARS:  # the vocabulary cuts by offsets then
         return (text,)
-    first = _CUT.search(text, 0, _WINDOW)
+    long = len(text) > kimi.MAX_RUN_CHARS
+    first = (_CUT_LONG if long else _CUT).search(text, 0, _WINDOW)
     if first is None:
         return (text,)
     head = first.start()
-    last = _LAST_CUT.match(text, max(head, len(text) - _WINDOW))
+    pattern = _LAST_CUT_LONG if long else _LAST_CUT
+    last = pattern.match(text, max(head, len(text) - _WINDOW))
     tail = last.start("cut") if last else head
     return text[:head], text[head:tail], text[tail:]

@@ -115,6 +115,8 @@ class PromptTally:
     def _cause(self, tokens: int, shape: Shape) -> str:
         if tokens == OLD_SYSTEM_PROMPT and not shape.system:
             return "the old default system prompt"
+        if tokens == -OLD_SYSTEM_PROMPT and not shape.system:
+            return "the default system prompt of K2-Thinking"
         if tokens == 1 and self.thinking:
             return f"thinking is off there ({kimi.NAMED_SPECIALS[kimi.END_THINK]} ends the prompt)"
         if tokens == -1 and not self.thinking:

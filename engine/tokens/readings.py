@@ -22,6 +22,8 @@ VERBATIM: Final = 1
 SPACED: Final = 2
 _TRIMMED: Final = ("", "\n\n", "\n")
 """What a trimming host is taken to have removed at an edge; spaces never show in a count."""
+_REACH: Final = 16
+"""Newlines at three edges cannot change a count by more."""
 _REPLACEMENT: Final = "\ufffd"
 
 
@@ -128,6 +130,8 @@ class Readings:
 
     def trimmed(self, length: int) -> list[int] | None:
         """Ids of a reading of that length with trimmed newlines put back; None if none has it."""
+        if all(abs(len(item.ids) - length) > _REACH for item in self.candidates):
+            return None
         parts = self._untrimmed_by_length.get(length if self.answer.cut else length - 1)
         return None if parts is None else self._finish(self._encoder.ids(parts))
 
@@ -179,6 +183,8 @@ class Readings:
             additions = sorted(
                 product(_TRIMMED, repeat=len(places)), key=lambda row: sum(map(bool, row))
             )
+            if len(layout.text) > kimi.MAX_ENCODE_CHARS:  # each takes an encoding of the whole
+                additions = [row for row in additions if sum(map(bool, row)) <= 1]
             for base in (parts, bare) if bare != parts else (parts,):
                 for added in additions[1:]:
                     yield _with_newlines(base, places, added)

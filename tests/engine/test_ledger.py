@@ -21,8 +21,8 @@ from engine.ledger import (
     fold_attempt,
     fold_failure,
     fold_row,
-    read_rows_at,
     read_ledger,
+    read_rows_at,
     split_id,
 )
 from engine.stats import Totals

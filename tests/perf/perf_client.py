@@ -8,14 +8,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from perf_meter import Window
+from engine.clock import SystemClock
+from perf_meter import Measured, Window
 from perf_provider import MODEL
 
 Ask = Callable[[bytes], Awaitable[bytes]]
+_CLOCK = SystemClock()
 _PATH = "/chat/completions"
 _HEADERS = {"content-type": "application/json"}
 
@@ -66,28 +69,36 @@ async def _aiohttp(base_url: str, in_flight: int) -> AsyncIterator[Ask]:
 CLIENTS = {"httpx": _httpx, "transport": _transport, "aiohttp": _aiohttp}
 
 
-async def measure(kind: str, base_url: str, in_flight: int, warm_s: float, window_s: float) -> str:
-    """Keep `in_flight` requests running, and measure one window of it."""
+async def measure(kind: str, base_url: str, in_flight: int, warm_s: float, window_s: float) -> None:
+    """Keep `in_flight` requests running, and measure one window of it.
+
+    The replies themselves look at the time: a client whose loop is stuck would oversleep a timer.
+    """
     numbers = itertools.count()
-    done = 0
+    result: asyncio.Future[Measured] = asyncio.get_running_loop().create_future()
+    window: Window | None = None
+    begun, done = _CLOCK.monotonic(), 0
+
+    def replied() -> None:
+        nonlocal done, window
+        done += 1
+        elapsed = _CLOCK.monotonic() - begun
+        if window is None and elapsed >= warm_s:
+            window = Window(lambda: done)
+        elif window is not None and elapsed >= warm_s + window_s and not result.done():
+            result.set_result(window.end())
 
     async with CLIENTS[kind](base_url, in_flight) as ask:
 
         async def work() -> None:
-            nonlocal done
-            while True:
+            while not result.done():
                 await ask(_body(next(numbers)))
-                done += 1
+                replied()
 
         workers = [asyncio.create_task(work()) for _ in range(in_flight)]
-        await asyncio.sleep(warm_s)
-        window = Window(lambda: done)
-        await asyncio.sleep(window_s)
-        measured = window.end()
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-    return measured.line()
+        sys.stdout.write((await result).line())
+        sys.stdout.flush()
+        os._exit(0)  # plain httpx needs minutes to put away what is still in flight
 
 
 def _body(number: int) -> bytes:
@@ -102,6 +113,4 @@ def prompt_text(number: int) -> str:
 
 if __name__ == "__main__":
     kind, base_url, in_flight, warm_s, window_s = sys.argv[1:]
-    sys.stdout.write(
-        asyncio.run(measure(kind, base_url, int(in_flight), float(warm_s), float(window_s)))
-    )
+    asyncio.run(measure(kind, base_url, int(in_flight), float(warm_s), float(window_s)))

@@ -24,11 +24,12 @@ PROMPTS = 60
 
 
 class Pipe:
-    """A pipe that holds one page, so that a reader who stops reading stalls its writer soon."""
+    """A pipe of one page with room for `room` bytes before its writer is stalled."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = PAGE) -> None:
         self.read_end, self.write_end = os.pipe()
         fcntl.fcntl(self.write_end, fcntl.F_SETPIPE_SZ, PAGE)
+        os.write(self.write_end, b"." * (PAGE - room))
 
     def given(self) -> None:
         """The child has its own copy of the writing end now."""
@@ -63,11 +64,11 @@ def desk(tmp_path: Path, provider: Simulator) -> Iterator[Desk]:
 
 
 def test_a_stalled_stderr_keeps_no_signal_from_the_engine(desk: Desk, provider: Simulator) -> None:
-    pipe = Pipe()
-    process = desk.begin("--interval", "0.01", stderr=pipe.write_end)
+    pipe = Pipe(room=200)
+    process = desk.begin("--interval", "0.1", stderr=pipe.write_end)
     pipe.given()
-    until(lambda: pipe.held > PAGE - 200, "stderr is full")
-    until(lambda: arrived(provider) > FLYING, "the engine goes on")
+    until(lambda: pipe.held > PAGE - 100, "stderr is full")
+    until(lambda: arrived(provider) > 3 * FLYING, "the engine goes on")
     process.signal(signal.SIGTERM)
     until(lambda: desk.files.status()["state"] == "stopped", "the run is drained")
     assert process.running
@@ -97,7 +98,7 @@ def test_a_reader_of_the_data_who_goes_away_drains_the_run(
 
 def test_a_reader_of_the_narration_who_goes_away_changes_nothing(desk: Desk) -> None:
     pipe = Pipe()
-    process = desk.begin("--interval", "0.05", stderr=pipe.write_end)
+    process = desk.begin("--interval", "0.05", "--concurrency", 30, stderr=pipe.write_end)
     pipe.given()
     until(lambda: pipe.held, "a first line")
     pipe.hang_up()
