@@ -1,4 +1,4 @@
-"""What `check` found, as data: one record for each finding, and what they mean for the exit code."""
+"""What `check` found, as data: a record for each finding, and what they mean for the exit code."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ tag pins one; with max_tokens set only hosts able to write that much are eligibl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +50,7 @@ def read_host(entry: Mapping[str, Any]) -> Host:
 
 
 def price(value: Any) -> float | None:
-    """USD per token from a decimal string or a number; None where it is no price (-1: it varies)."""
+    """USD per token from a decimal string or a number; None where it is none (-1: it varies)."""
     try:
         usd = float(value)
     except (TypeError, ValueError):
@@ -74,7 +75,7 @@ def why_not(
     routing: Mapping[str, Any],
     *,
     max_tokens: int | None = None,
-    needed: Set[str] = frozenset(),
+    needed: AbstractSet[str] = frozenset(),
 ) -> str:
     """Why this host may not answer, in words; empty where it may.
 

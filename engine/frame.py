@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import asdict
 from typing import Any
 
 from engine.clock import iso
@@ -206,11 +205,6 @@ def dataset_status(view: DatasetView) -> dict[str, Any]:
     record = _pick(view, _DATASET)
     record["errors"] = [_pick(line, _ERROR) for line in view.errors]
     return record
-
-
-def wire(snapshot: Snapshot) -> dict[str, Any]:
-    """The whole snapshot as control.sock sends it: status.json plus what the screens need."""
-    return {**status(snapshot), "screen": asdict(snapshot)}
 
 
 def _pick(record: Any, names: Any) -> dict[str, Any]:

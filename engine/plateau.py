@@ -232,7 +232,7 @@ class Plateau:
             self._measure(now, trial)
 
     def _measure(self, now: float, trial: _Trial) -> None:
-        """End the experiment once its outcome is clear, at the latest after `LONG` service times."""
+        """End the experiment once its outcome is clear, after `LONG` service times at most."""
         elapsed = now - trial.measure_from
         if elapsed < max(SHORT * self._service, CHECK_S):
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -16,6 +16,8 @@ from engine.plan import EndpointFacts
 from engine.settings import is_openrouter
 
 AUTH_STATUS = frozenset({401, 403})
+ROUTING_SUFFIXES = frozenset({"nitro", "floor", "exacto", "online"})
+"""What may follow a model id after a colon to choose a route, not a model."""
 
 
 async def inspect(client: Client, endpoint: Endpoint) -> EndpointFacts:
@@ -56,58 +58,32 @@ async def _check_key(client: Client) -> None:
 async def _openrouter(
     client: Client, endpoint: Endpoint, entries: list[Mapping[str, Any]]
 ) -> EndpointFacts:
-    mine = next((entry for entry in entries if entry.get("id") == endpoint.model), None)
+    mine = find_model(entries, endpoint.model)
     if entries and mine is None:
         raise EndpointError(
             f"the endpoint has no model {endpoint.model}", hint=FAMILIES["model_gone"].action
         )
     slug = (mine or {}).get("canonical_slug")
-    hosts = await _hosts(client, endpoint.model)
-    allowed = [host for host in hosts if _allowed(host, endpoint.provider)]
+    hosts = model_hosts(await client.get(hosts_path(endpoint.model)))
+    allowed = [host for host in hosts if not why_not(host, endpoint.provider)]
     if hosts and not allowed:
         raise EndpointError(
             f"[endpoint.provider] leaves none of the {len(hosts)} hosts of {endpoint.model}",
-            hint=f"There are {', '.join(str(host.get('tag')) for host in hosts)}.",
+            hint=f"There are {', '.join(host.tag for host in hosts)}.",
         )
+    priced = allowed or [read_host(mine or {})]
     return EndpointFacts(
         api="openrouter",
         aliases=frozenset({slug} if isinstance(slug, str) else ()),
         providers=_names(endpoint.provider, allowed),
-        slugs=_slugs(allowed),
+        slugs={h.provider: h.tag.partition("/")[0] for h in allowed if h.provider and h.tag},
         avoidable=len(allowed) != 1,
-        prompt_usd=_dearest(allowed or [mine or {}], "prompt"),
-        completion_usd=_dearest(allowed or [mine or {}], "completion"),
+        prompt_usd=_dearest(host.prompt_usd for host in priced),
+        completion_usd=_dearest(host.completion_usd for host in priced),
     )
 
 
-async def _hosts(client: Client, model: str) -> list[Mapping[str, Any]]:
-    answer = await client.get(f"/models/{model}/endpoints")
-    data = page_json(answer)
-    found = data.get("data") if isinstance(data, Mapping) else None
-    hosts = found.get("endpoints") if isinstance(found, Mapping) else None
-    return [host for host in hosts if isinstance(host, Mapping)] if isinstance(hosts, list) else []
-
-
-def _allowed(host: Mapping[str, Any], routing: Mapping[str, Any]) -> bool:
-    tag, name = str(host.get("tag", "")), str(host.get("provider_name", ""))
-    only = routing.get("only") or (
-        routing.get("order") if routing.get("allow_fallbacks") is False else None
-    )
-    if only and not any(_is(entry, tag, name) for entry in only):
-        return False
-    quantizations = routing.get("quantizations")
-    if quantizations and host.get("quantization") not in quantizations:
-        return False
-    return not any(_is(entry, tag, name) for entry in routing.get("ignore") or ())
-
-
-def _is(entry: Any, tag: str, name: str) -> bool:
-    """A base slug matches every variant; a full tag pins one (OpenRouter's provider routing)."""
-    wanted = str(entry).lower()
-    return wanted in {tag.lower(), tag.lower().partition("/")[0], name.lower()}
-
-
-def _names(routing: Mapping[str, Any], allowed: list[Mapping[str, Any]]) -> frozenset[str] | None:
+def _names(routing: Mapping[str, Any], allowed: list[Host]) -> frozenset[str] | None:
     """Names under which a reply may come; None where the routing lets any host answer."""
     bound = routing.get("only") or (
         routing.get("order") and routing.get("allow_fallbacks") is False
@@ -115,28 +91,36 @@ def _names(routing: Mapping[str, Any], allowed: list[Mapping[str, Any]]) -> froz
     if not bound:
         return None
     wanted = [str(entry) for entry in routing.get("only") or routing.get("order") or ()]
-    named = [str(host["provider_name"]) for host in allowed if host.get("provider_name")]
-    return frozenset(wanted + named)
+    return frozenset(wanted + [host.provider for host in allowed if host.provider])
 
 
-def _slugs(hosts: list[Mapping[str, Any]]) -> dict[str, str]:
-    named = [(host.get("provider_name"), host.get("tag")) for host in hosts]
-    return {
-        name: tag.partition("/")[0]
-        for name, tag in named
-        if isinstance(name, str) and isinstance(tag, str)
-    }
+def _dearest(prices: Iterable[float | None]) -> float | None:
+    return max((usd for usd in prices if usd), default=None)
 
 
-def _dearest(hosts: list[Mapping[str, Any]], kind: str) -> float | None:
-    prices = []
-    for host in hosts:
-        pricing = host.get("pricing")
-        try:
-            prices.append(float(pricing[kind]) if isinstance(pricing, Mapping) else 0.0)
-        except (KeyError, TypeError, ValueError):
-            continue
-    return max((price for price in prices if price > 0), default=None)
+def find_model(entries: list[Mapping[str, Any]], model: str) -> Mapping[str, Any] | None:
+    """The entry of a model in `/models`; suffixes that choose a route are not listed there."""
+    names = {model, _listed_name(model)}
+    return next((entry for entry in entries if entry.get("id") in names), None)
+
+
+def hosts_path(model: str) -> str:
+    """Where OpenRouter lists the hosts of a model."""
+    return f"/models/{_listed_name(model)}/endpoints"
+
+
+def model_hosts(answer: Exchange | Failure) -> list[Host]:
+    """The hosts on that page; none where it is not what it should be."""
+    data = page_json(answer)
+    found = data.get("data") if isinstance(data, Mapping) else None
+    hosts = found.get("endpoints") if isinstance(found, Mapping) else None
+    entries = hosts if isinstance(hosts, list) else []
+    return [read_host(entry) for entry in entries if isinstance(entry, Mapping)]
+
+
+def _listed_name(model: str) -> str:
+    base, _, suffix = model.partition(":")
+    return base if suffix in ROUTING_SUFFIXES else model
 
 
 def model_entries(answer: Exchange | Failure) -> list[Mapping[str, Any]]:
@@ -159,6 +143,7 @@ def page_json(answer: Exchange | Failure) -> Any:
 
 
 def unreachable(endpoint: Endpoint, fault: Fault) -> EndpointError:
+    """Nobody answered at all, in words and with what to do."""
     hint = FAMILIES[fault.family].action if fault.scope is not Scope.PROMPT else ""
     return EndpointError(
         f"{endpoint.base_url} does not answer ({fault.family}: {fault.message})",

@@ -19,6 +19,7 @@ from engine.client import Client, ensure_descriptors
 from engine.clock import Clock, SystemClock, iso
 from engine.commands import Command
 from engine.conductor import Conductor
+from engine.control import ControlServer
 from engine.errors import EaglegenError, ExitCode, RunUnreachableError
 from engine.frame import Framer
 from engine.plan import Plan
@@ -58,7 +59,6 @@ class EngineThread:
         self._done = threading.Event()
         self._held = ExitStack()
         self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
-        self._task: asyncio.Task[None] | None = None
         self.error: BaseException | None = None
         """What ended the session early: an EaglegenError, or a fault of ours."""
 
@@ -110,9 +110,15 @@ class EngineThread:
         return future
 
     def abandon(self) -> None:
-        """End at once, without waiting for a disk that does not write."""
-        if self._loop is not None and self._task is not None and not self.ended:
-            self._loop.call_soon_threadsafe(self._task.cancel)
+        """End at once, without waiting for a disk that does not write; the process must leave.
+
+        What was in flight or not on disk yet is an attempt of unknown outcome for the next run.
+        """
+        if not self.ended:
+            reason = "left at once: replies that are not on disk are lost"
+            code = int(ExitCode.INTERRUPTED)
+            self._snapshot = replace(self._snapshot, state="stopped", reason=reason, exit_code=code)
+            self._done.set()
 
     def _main(self) -> None:
         try:
@@ -127,7 +133,6 @@ class EngineThread:
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._task = asyncio.current_task()
         started, wall = self._clock.monotonic(), self._clock.wall()
         endpoint = self._plan.manifest.endpoint
         with ThreadPoolExecutor(1, "source") as executor:
@@ -153,14 +158,23 @@ class EngineThread:
             waiting, self._waiting = self._waiting, []
         for command, origin, future in waiting:
             self._apply(command, origin, future)
+        control = ControlServer(
+            session.plan.folder,
+            clock=self._clock,
+            apply=lambda command: apply(session, command, origin="control"),
+            snapshot=self.snapshot,
+        )
+        if problem := await control.start():
+            session.journal.note("note", problem)
         publishing = asyncio.create_task(self._publish(publisher))
         try:
             await conductor.run()
         finally:
             publishing.cancel()
             await asyncio.gather(publishing, return_exceptions=True)
-        self.error = session.course.crash
-        self._snapshot = await publisher.last()
+            self.error = session.course.crash
+            self._snapshot = await publisher.last()
+            await control.close()
 
     async def _publish(self, publisher: Publisher) -> None:
         while True:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import aiofiles
 
@@ -24,7 +23,6 @@ SYNC_EVERY_S = 1.0
 RETRY_EVERY_S = 1.0
 
 Done = Callable[[], None]
-_T = TypeVar("_T")
 
 
 class Sink:
@@ -197,7 +195,7 @@ def _reach_disk(descriptor: int, path: Path, dirty: bool) -> bool:
     if dirty:
         os.fsync(descriptor)
     try:
-        return path.stat().st_ino == os.fstat(descriptor).st_ino
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
     except (FileNotFoundError, NotADirectoryError):
         return False
 

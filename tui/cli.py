@@ -112,6 +112,30 @@ def status(run_dir: RunDir, json: Json = False) -> None:
 
 
 @app.command()
+def attach(
+    run_dir: RunDir,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Look, send nothing.")] = False,
+    theme: Theme = None,
+) -> None:
+    """The full screen on a run that another process does."""
+    from tui.control import attach as follow
+
+    raise typer.Exit(follow(run_dir, read_only=read_only, theme=theme))
+
+
+@app.command()
+def control(
+    run_dir: RunDir,
+    action: Annotated[str, typer.Argument(help="pause, resume, throttle, skip, drain, stop ...")],
+    value: Annotated[str | None, typer.Argument(help="A dataset's name, or a number.")] = None,
+) -> None:
+    """Steer a live run from a script: pause, resume, throttle N, skip NAME, drain, stop."""
+    from tui.control import control as steer
+
+    raise typer.Exit(steer(run_dir, action, value))
+
+
+@app.command()
 def verify(run_dir: RunDir, json: Json = False) -> None:
     """Audit the rows on disk: ids, counts, doubles, torn lines, totals."""
     from tui.verify import verify as audit

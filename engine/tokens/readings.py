@@ -180,9 +180,7 @@ class Readings:
                 continue
             places = _places(parts, layout.edges)
             bare = unspaced(parts)
-            additions = sorted(
-                product(_TRIMMED, repeat=len(places)), key=lambda row: sum(map(bool, row))
-            )
+            additions = sorted(product(_TRIMMED, repeat=len(places)), key=_changes)
             if len(layout.text) > kimi.MAX_ENCODE_CHARS:  # each takes an encoding of the whole
                 additions = [row for row in additions if sum(map(bool, row)) <= 1]
             for base in (parts, bare) if bare != parts else (parts,):
@@ -193,6 +191,11 @@ class Readings:
 def _valid_count(count: object) -> int | None:
     """A count that can be compared: every answer has tokens, so 0 means nobody counted."""
     return count if type(count) is int and count > 0 else None
+
+
+def _changes(added: tuple[str, ...]) -> tuple[int, tuple[bool, ...]]:
+    """Sorts by the number of edges changed, then earlier edges first."""
+    return sum(map(bool, added)), tuple(not text for text in added)
 
 
 def _add(found: list[Candidate], candidate: Candidate) -> None:

@@ -40,7 +40,7 @@ def render_prompt(
     if not messages:
         raise PromptError("the conversation has no messages")
     always = variant == kimi.KIMI_K2_THINKING
-    parts = [_declaration(tools, variant)] if tools else []
+    parts = [_turn("<|im_system|>", DECLARING_NAME, _declared(tools, variant))] if tools else []
     if always and _role(messages[0], 0) != "system":
         parts.append(_turn("<|im_system|>", "system", kimi.DEFAULT_SYSTEM_PROMPT))
     first_open = _end_of_history(messages)
@@ -61,7 +61,7 @@ def declare_tools_message(tools: Sequence[Any], *, variant: str = kimi.KIMI_K25)
     return {
         "role": "system",
         "name": DECLARING_NAME,
-        "content": declare_tools(_checked_tools(tools), variant=variant),
+        "content": _declared(tools, variant),
     }
 
 
@@ -79,18 +79,16 @@ def with_declared_tools(
     return [*declared, *messages]
 
 
-def _declaration(tools: Sequence[Any], variant: str) -> str:
-    text = declare_tools(_checked_tools(tools), variant=variant)
-    return _turn("<|im_system|>", DECLARING_NAME, text)
-
-
-def _checked_tools(tools: Sequence[Any]) -> Sequence[Any]:
+def _declared(tools: Sequence[Any], variant: str) -> str:
     if isinstance(tools, str) or not isinstance(tools, Sequence):
         raise PromptError("tools are not a list")
     for index, tool in enumerate(tools):
         if not isinstance(tool, Mapping):
             raise PromptError(f"tools[{index}] is not an object")
-    return tools
+    try:
+        return declare_tools(tools, variant=variant)
+    except RecursionError as error:
+        raise PromptError("tools are nested too deep") from error
 
 
 def _end_of_history(messages: Sequence[Message]) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from e2e_desk import Desk, Process, until
 from e2e_files import assert_accounted
-from e2e_provider import arrived, playing
+from e2e_provider import arrived, is_idle, playing
 
 from engine.simulator import Simulator
 
@@ -35,19 +35,19 @@ def desk(tmp_path: Path, provider: Simulator) -> Iterator[Desk]:
         yield desk
 
 
-def waiting(desk: Desk) -> Process:
+def waiting(desk: Desk, provider: Simulator) -> Process:
     """A run whose rows do not fit the disk any more."""
     process = desk.begin(before=FULL)
     status = desk.folder / "out" / "status.json"
     until(lambda: status.exists() and desk.files.status()["state"] == "waiting", "it waits")
-    until(lambda: desk.files.status()["in_flight"] == 0, "what was in flight has come")
+    until(lambda: is_idle(provider), "what was in flight has come")
     return process
 
 
 def test_a_full_disk_makes_the_run_wait_and_a_mended_one_lets_it_go_on(
     desk: Desk, provider: Simulator
 ) -> None:
-    process = waiting(desk)
+    process = waiting(desk, provider)
     status = desk.files.status()
     assert "rows.jsonl: File too large" in status["reason"]
     assert arrived(provider) < PROMPTS
@@ -58,11 +58,11 @@ def test_a_full_disk_makes_the_run_wait_and_a_mended_one_lets_it_go_on(
     assert result.code == 0, result.err
     assert len(desk.files.all("rows")) == provider.ledger.requests == PROMPTS
     assert_accounted(desk.files)
-    assert any("File too large" in entry["text"] for entry in desk.files.events("disk"))
+    assert any("File too large" in entry["text"] for entry in desk.files.events("state"))
 
 
 def test_a_third_signal_leaves_without_the_disk(desk: Desk, provider: Simulator) -> None:
-    process = waiting(desk)
+    process = waiting(desk, provider)
     for words in ("draining", "stopping"):
         process.signal(signal.SIGTERM)
         until(lambda words=words: f"SIGTERM: {words}" in process.err, words)

@@ -72,7 +72,7 @@ def test_a_damaged_cache_is_replaced_and_named(tmp_path: Path) -> None:
 def test_without_any_source_each_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "splintr", None)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(VocabularyError, match="splintr-rs.*huggingface_hub"):
+    with pytest.raises(VocabularyError, match=r"splintr-rs.*huggingface_hub"):
         load_vocabulary("kimi-k2.5", cache_dir=tmp_path)
 
 

@@ -18,7 +18,7 @@ from e2e_files import RunFiles
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
 MODEL = "moonshotai/kimi-k2.5"
-PATIENCE_S = 60.0
+PATIENCE_S = 20.0
 """How long a condition may take on a busy machine before the test gives up."""
 _POLL_S = 0.005
 _MAIN = "from tui.cli import main; main()"

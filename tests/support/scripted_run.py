@@ -191,6 +191,8 @@ def starting() -> Snapshot:
 
 
 def burst() -> Snapshot:
+    values = wave(600, 19.6).values
+    falling = Series(NOW - 600, 5.0, (*values[:-14], *(6.1 for _ in range(14))))
     error = ErrorLine(
         "rate_limit",
         "SiliconFlow",
@@ -206,6 +208,7 @@ def burst() -> Snapshot:
         story(),
         3,
         errors=(error,),
+        rate=falling,
         attempts=AttemptRate(612, 1_604, 300, 612, 4_512),
         rows_per_s=6.1,
         waiting=581,
@@ -214,7 +217,12 @@ def burst() -> Snapshot:
         rate_limited_by="prompts",
     )
     return replace(
-        shown, limit=500, limit_reason="429 burst from SiliconFlow", rows_per_s=6.1, in_flight=498
+        shown,
+        limit=500,
+        limit_reason="429 burst from SiliconFlow",
+        rows_per_s=6.1,
+        in_flight=498,
+        rate=falling,
     )
 
 

@@ -1,0 +1,63 @@
+"""Where a run's control socket lies: in the run directory, or where a long path cannot be bound."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from pathlib import Path
+
+SOCKET = "control.sock"
+POINTER = "control.path"
+"""A file of the run directory that names the socket where it lies elsewhere."""
+_LONGEST = 100
+"""Bytes of a path that every system can bind (sun_path holds 104 on some, 108 on Linux)."""
+
+
+def find(folder: Path) -> Path:
+    """Where a client looks for the socket of a run."""
+    pointer = folder / POINTER
+    if pointer.is_file():
+        return Path(pointer.read_text("utf-8").strip())
+    return folder / SOCKET
+
+
+def bind(folder: Path) -> tuple[socket.socket, Path]:
+    """A listening socket that only this user can reach (mode 0600), and where it lies.
+
+    The caller holds the run's lock, so a socket that is already there is a dead run's.
+    """
+    here = folder.resolve() / SOCKET
+    (folder / POINTER).unlink(missing_ok=True)
+    if len(os.fsencode(here)) <= _LONGEST:
+        try:
+            return _bind(here), here
+        except OSError:
+            pass  # a file system without sockets (some network mounts): use the runtime folder
+    there = _runtime_folder() / f"{hashlib.sha256(os.fsencode(here)).hexdigest()[:20]}.sock"
+    bound = _bind(there)
+    (folder / POINTER).write_text(f"{there}\n", "utf-8")
+    return bound, there
+
+
+def _bind(path: Path) -> socket.socket:
+    path.unlink(missing_ok=True)
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        os.fchmod(bound.fileno(), 0o600)  # before bind: there is no moment at which it is open
+        bound.bind(str(path))
+        path.chmod(0o600)
+        bound.listen(16)
+        bound.setblocking(False)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _runtime_folder() -> Path:
+    import platformdirs
+
+    folder = platformdirs.user_runtime_path("eaglegen-tui", appauthor=False)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
