@@ -18,7 +18,7 @@ def messages_of(session: Session, job: Job) -> list[Message]:
     """The messages as served for this turn, tools declared in them where tools_mode says so."""
     messages = served_messages(job.prompt, job.turn, job.answers)
     if job.prompt.tools and session.plan.manifest.endpoint.tools_mode == "raw":
-        messages.insert(0, session.reader.declaration(job.prompt.tools))
+        return session.reader.with_tools(messages, job.prompt.tools)
     return messages
 
 

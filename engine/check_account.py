@@ -71,7 +71,11 @@ def account_findings(
         status = "no answer" if pages.key.status is None else f"HTTP {pages.key.status}"
         yield warn("endpoint", "key", f"the key could not be checked ({status} on /key)")
     else:
-        yield _key(account)
+        yield (
+            _key(account)
+            if key_given
+            else ok("endpoint", "key", "no key is set, and the endpoint wants none")
+        )
         yield from _expiry(account, now)
     if account.free_tier:
         text = "the account is on the free tier, which has a daily number of requests"

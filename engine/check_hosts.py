@@ -109,7 +109,7 @@ def _too_small(host: Host, max_tokens: int | None) -> Iterator[str]:
     most, context = host.max_completion_tokens, host.context_length
     if most is not None and most < max_tokens:
         yield f"writes at most {most:,} tokens, max_tokens is {max_tokens:,}"
-    if context is not None and context <= max_tokens:
+    elif context is not None and context <= max_tokens:
         yield f"its context of {context:,} leaves no room beside max_tokens {max_tokens:,}"
 
 

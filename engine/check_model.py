@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.check_account import epoch
 from engine.check_findings import SENTENCE, Finding, fail, ok, warn
-from engine.check_hosts import whole
+from engine.check_hosts import read_host, whole
 from engine.check_pages import Pages
 from engine.families import FAMILIES
 from engine.format import duration, safe_text
@@ -33,6 +33,9 @@ class ModelEntry:
     canonical: str | None = None
     context_length: int | None = None
     expiration_date: str | None = None
+    prompt_usd: float | None = None
+    """USD per token, where no host names its own price."""
+    completion_usd: float | None = None
 
 
 def read_model(pages: Pages, endpoint: Endpoint) -> ModelEntry:
@@ -42,11 +45,14 @@ def read_model(pages: Pages, endpoint: Endpoint) -> ModelEntry:
     entry = find_model(list(pages.models), endpoint.model)
     if entry is None:
         return ModelEntry(listed=False)
+    priced = read_host(entry)
     return ModelEntry(
         listed=True,
         canonical=_text(entry, "canonical_slug"),
         context_length=whole(entry.get("context_length", entry.get("max_model_len"))),
         expiration_date=_text(entry, "expiration_date"),
+        prompt_usd=priced.prompt_usd,
+        completion_usd=priced.completion_usd,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from engine.check_findings import Finding, warn
+from engine.check_findings import Finding, fail, warn
 from engine.check_hosts import Host
 from engine.manifest import Endpoint
 
@@ -45,7 +45,11 @@ _SUPPORTED = frozenset(
 """What OpenRouter names in a host's supported_parameters."""
 _NEAR = frozenset({"min_tokens", "max_completion_tokens"})
 """Parameters of vLLM and OpenAI that only look like a misspelt one."""
-_ALIASES = {"max_completion_tokens": "max_tokens", "include_reasoning": "reasoning"}
+_ALIASES = {
+    "max_completion_tokens": "max_tokens",
+    "include_reasoning": "reasoning",
+    "reasoning_effort": "reasoning",
+}
 _CAPS = ("max_tokens", "max_completion_tokens")
 _ROUTING_KEYS = frozenset(
     {
@@ -106,7 +110,10 @@ def spelling_findings(
     for key in sorted(set(endpoint.provider) - _ROUTING_KEYS):
         near = difflib.get_close_matches(key, _ROUTING_KEYS, n=1, cutoff=0.5)
         text = f"provider.{key} is no documented key; OpenRouter refuses a request that has others"
-        yield warn("manifest", "routing", text, f"Did you mean {near[0]}?" if near else "")
+        if near:
+            yield fail("manifest", "routing", text, f"Did you mean {near[0]}?")
+        else:  # it may be newer than this program
+            yield warn("manifest", "routing", text)
 
 
 def override_findings(

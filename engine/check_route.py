@@ -60,7 +60,8 @@ def plan_route(
     )
     route = Route(judged)
     offers = {
-        demand.name: _offer(route.allowed(demand.name), model.context_length) for demand in demands
+        demand.name: _offer(route.allowed(demand.name), model, known=bool(judged))
+        for demand in demands
     }
     return Route(judged, offers)
 
@@ -97,10 +98,15 @@ def _excluded(
             yield demand.name, reason
 
 
-def _offer(hosts: list[Host], context: int | None) -> Offer:
-    windows = [h.context_length for h in hosts if h.context_length] or (
-        [context] if context else []
-    )
+def _offer(hosts: list[Host], model: ModelEntry, *, known: bool) -> Offer:
+    if not known:  # a server of one's own, or a page that did not come: what the list says
+        context = model.context_length
+        return Offer(
+            prompt_usd=_span([model.prompt_usd]),
+            completion_usd=_span([model.completion_usd]),
+            context=(context, context) if context else None,
+        )
+    windows = [host.context_length for host in hosts if host.context_length]
     return Offer(
         hosts=len(hosts),
         prompt_usd=_span(host.prompt_usd for host in hosts),

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from engine.attempt import cancelled_fault, messages_of, perform
+from engine.errors import EaglegenError
 from engine.faults import Fault, fault
 from engine.feeder import Batch
 from engine.funds import watch_funds
@@ -19,7 +20,7 @@ from engine.prompts import InvalidRow
 from engine.records import invalid_message, invalid_record, sent_record
 from engine.schedule import Job
 from engine.session import Session
-from engine.settle import close_at_budget, fail, keep
+from engine.settle import close_at_budget, fail, keep, record
 from engine.tokens.template import PromptError
 
 TICK_S = 0.25
@@ -46,6 +47,8 @@ class Conductor:
         helpers = [asyncio.create_task(self._tick_forever())]
         if session.asking.api == "openrouter":
             helpers.append(asyncio.create_task(watch_funds(session)))
+        for helper in helpers:
+            helper.add_done_callback(self.see_end)
         session.course.started = True
         try:
             while not self._finished():
@@ -55,15 +58,17 @@ class Conductor:
             await self._cancel_attempts()
             await self._settle_reading()
             await session.sink.commit()
+            self._tick(session.clock.monotonic())
             session.course.ended = True
             self._at_end()
             session.sink.close()
             await writing
-            self._tick(session.clock.monotonic())
 
     async def _step(self) -> None:
         session = self._session
         session.wake.clear()
+        if session.sink.fault is not None:
+            self._crash(session.sink.fault)
         if session.course.stopping:
             await self._cancel_attempts()
         elif not session.course.draining and not session.sink.trouble:
@@ -93,7 +98,7 @@ class Conductor:
         for job in jobs:
             task = asyncio.create_task(self._attempt(job))
             session.attempts[task] = job.id
-            task.add_done_callback(self._attempt_done)
+            task.add_done_callback(self.see_end)
 
     def _free_slots(self, now: float) -> int:
         """How many requests may start now; one at a time while a sole host is only probed."""
@@ -107,8 +112,18 @@ class Conductor:
         return max(0, free)
 
     async def _attempt(self, job: Job) -> None:
+        started = self._session.clock.monotonic()
+        try:
+            await self._ask(job, started)
+        except Exception as error:
+            # a fault of ours must not keep the request in flight for ever, nor off the record
+            self._session.schedule.cancelled(job)
+            ours = fault("unexpected", f"{type(error).__name__}: {error}")
+            record(self._session, job, ours, self._session.clock.monotonic() - started)
+            raise
+
+    async def _ask(self, job: Job, started: float) -> None:
         session = self._session
-        started = session.clock.monotonic()
         try:
             messages = messages_of(session, job)
             outcome = await perform(session, job, messages)
@@ -123,14 +138,23 @@ class Conductor:
         else:
             keep(session, job, messages, outcome, latency_s)
 
-    def _attempt_done(self, task: asyncio.Task[None]) -> None:
+    def see_end(self, task: asyncio.Task[None]) -> None:
+        """Done-callback of every task of the session: a fault of ours ends the run."""
         session = self._session
         session.attempts.pop(task, None)
-        if not task.cancelled() and task.exception() is not None and session.course.crash is None:
-            session.course.crash = task.exception()
-            session.course.drain("a fault of ours; what was paid for is on disk")
-            session.course.stopping = True
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._crash(error)
         session.wake.set()
+
+    def _crash(self, error: BaseException) -> None:
+        """Let what is in flight finish, since it is paid for; the first fault is reported."""
+        course = self._session.course
+        if course.crash is None:
+            course.crash = error
+            ours = f"a fault of ours ({type(error).__name__}); what was paid for is on disk"
+            course.drain(str(error) if isinstance(error, EaglegenError) else ours)
+            self._session.journal.note("state", course.reason)
 
     def _read_on(self) -> None:
         session = self._session
@@ -140,7 +164,7 @@ class Conductor:
                 self._read_now.add(name)
                 task = asyncio.create_task(self._read(name))
                 self._reading.add(task)
-                task.add_done_callback(self._attempt_done)
+                task.add_done_callback(self.see_end)
                 task.add_done_callback(self._reading.discard)
 
     async def _read(self, name: str) -> None:
@@ -182,7 +206,13 @@ class Conductor:
         """Sleep until something happens or something waiting is due."""
         session = self._session
         now = session.clock.monotonic()
-        dues = [now + TICK_S, session.schedule.next_due(), session.limiter.held_until(now)]
+        probe = session.breakers.next_start(now)
+        dues = [
+            now + TICK_S,
+            session.schedule.next_due(),
+            session.limiter.held_until(now),
+            probe if probe > now else None,
+        ]
         due = min(moment for moment in dues if moment is not None)
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.001, due - now)):

@@ -38,6 +38,8 @@ async def watch_funds(session: Session) -> None:
         now_short = session.gate.short_of_funds()
         if now_short != short:
             short = now_short
+            if not short:
+                session.limiter.release()  # a 402 may have asked for minutes of rest
             text = session.gate.funds_words() if short else "the balance suffices again"
             session.journal.note("state", f"credits: {text}")
             session.wake.set()

@@ -7,6 +7,9 @@ from engine.plan import DEFAULT_MAX_TOKENS, DatasetPlan, Plan
 from engine.schedule import Schedule
 from engine.stats import DatasetStats, RunStats
 
+LOOK_EVERY_S = 0.25
+"""How long an expectation stands: with 2000 in flight a new one takes a millisecond."""
+
 
 class Gate:
     """Budgets of the run and of its datasets, in-flight requests reckoned in."""
@@ -16,6 +19,7 @@ class Gate:
         self._plans = {dataset.name: dataset for dataset in plan.datasets}
         self._stats = stats
         self._schedule: Schedule | None = None
+        self._looked: dict[str, float] = {}
         self._balance: float | None = None
         self._spent_at_balance = 0.0
 
@@ -27,17 +31,17 @@ class Gate:
         """Whether a further request fits beside `in_flight` ones of the same dataset."""
         dataset = self._plans[name].dataset
         stats = self._stats.datasets[name]
-        if not fits(
-            dataset.token_budget, stats.totals.completion_tokens, in_flight, stats.tokens.in_flight
-        ):
+        self._look(name)
+        tokens = stats.tokens.reserve(in_flight + 1)
+        if not fits(dataset.token_budget, stats.totals.completion_tokens, in_flight, tokens):
             return False
-        each = stats.costs.in_flight
-        if not fits_hard(dataset.max_cost_usd, stats.totals.cost_usd, in_flight, each):
+        cost = stats.costs.reserve(in_flight + 1)
+        if not fits_hard(dataset.max_cost_usd, stats.totals.cost_usd, cost):
             return False
-        if self._cap is not None and self.spent() + self.in_flight_cost() + each > self._cap:
-            return False
-        funds = self.funds()
-        return funds is None or self.in_flight_cost() + each <= funds
+        if self._cap is None and self._balance is None:
+            return True
+        reserve = self.in_flight_cost() + stats.costs.each
+        return fits_hard(self._cap, self.spent(), reserve) and fits_hard(self.funds(), 0.0, reserve)
 
     def see_balance(self, usd: float | None) -> None:
         """The account's balance as just read; None where it is not known."""
@@ -73,8 +77,7 @@ class Gate:
             return 0.0
         queues = self._schedule.queues.values()
         return sum(
-            len(queue.in_flight) * self._stats.datasets[queue.name].costs.in_flight
-            for queue in queues
+            self._stats.datasets[queue.name].costs.reserve(len(queue.in_flight)) for queue in queues
         )
 
     def reached(self, name: str) -> bool:
@@ -82,7 +85,7 @@ class Gate:
         dataset = self._plans[name].dataset
         totals = self._stats.datasets[name].totals
         tokens, cap = dataset.token_budget, dataset.max_cost_usd
-        each = self._stats.datasets[name].costs.in_flight
+        each = self._stats.datasets[name].costs.each
         return (tokens is not None and totals.completion_tokens >= tokens) or (
             cap is not None and totals.cost_usd + each > cap
         )
@@ -94,7 +97,22 @@ class Gate:
         return self.spent() + self.in_flight_cost() + self._cheapest() > self._cap
 
     def _cheapest(self) -> float:
-        return min((s.costs.in_flight for s in self._stats.datasets.values()), default=0.0)
+        """USD of one more request of the cheapest dataset that still has any."""
+        queues = self._schedule.queues.values() if self._schedule else ()
+        names = [queue.name for queue in queues if not queue.complete]
+        return min((self._stats.datasets[name].costs.each for name in names), default=0.0)
+
+    def _look(self, name: str) -> None:
+        """Let the expectations see how long the requests in flight have taken by now."""
+        if (
+            self._schedule is None
+            or self._schedule.now - self._looked.get(name, -1.0) < LOOK_EVERY_S
+        ):
+            return
+        now = self._looked[name] = self._schedule.now
+        ages = [now - job.taken_at for job in self._schedule.queues[name].in_flight]
+        self._stats.datasets[name].tokens.look(ages)
+        self._stats.datasets[name].costs.look(ages)
 
     def _rest(self, name: str) -> float:
         """USD that a dataset's remaining prompts are expected to cost."""

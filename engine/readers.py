@@ -13,7 +13,7 @@ from engine.schedule import Job
 from engine.settings import Settings
 from engine.tokens.layouts import Answer, answer_of_row
 from engine.tokens.reader import TokenReader
-from engine.tokens.template import PromptError
+from engine.tokens.template import PromptError, with_declared_tools
 
 if TYPE_CHECKING:
     from engine.tokens.vocabulary import Vocabulary
@@ -50,10 +50,11 @@ class KimiReader:
     def __init__(self, tokens: TokenReader, endpoint: Endpoint) -> None:
         self._tokens = tokens
         self._api_tools = endpoint.tools_mode == "api"
+        self._variant = endpoint.tokenizer
 
-    def declaration(self, tools: list[Any]) -> Message:
-        """The message that declares tools in the prompt text (tools_mode raw)."""
-        return self._tokens.declaration(tools)
+    def with_tools(self, messages: list[Message], tools: list[Any]) -> list[Message]:
+        """The messages with the tools declared in the prompt text (tools_mode raw)."""
+        return with_declared_tools(messages, tools, variant=self._variant)
 
     def read(self, job: Job, messages: list[Message], reply: Reply) -> Reading:
         """Ids of prompt and completion, and the grade by what is known of the provider so far."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from engine.prompts import Message
 from engine.reply import Reply
 from engine.schedule import Job
-from engine.tokens.template import declare_tools_message
+from engine.tokens.template import with_declared_tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class ProviderWords:
 class Reader(Protocol):
     """Reads replies of one run; holds what it learns of each provider."""
 
-    def declaration(self, tools: list[Any]) -> Message:
-        """The message that declares tools in the prompt text (tools_mode raw)."""
+    def with_tools(self, messages: list[Message], tools: list[Any]) -> list[Message]:
+        """The messages with the tools declared in the prompt text (tools_mode raw)."""
         ...
 
     def read(self, job: Job, messages: list[Message], reply: Reply) -> Reading:
@@ -51,9 +51,9 @@ class Reader(Protocol):
 class TextReader:
     """`tokenizer = "none"`: rows carry text and no ids."""
 
-    def declaration(self, tools: list[Any]) -> Message:
-        """The message that declares tools in the prompt text (tools_mode raw)."""
-        return declare_tools_message(tools)
+    def with_tools(self, messages: list[Message], tools: list[Any]) -> list[Message]:
+        """The messages with the tools declared in the prompt text (tools_mode raw)."""
+        return with_declared_tools(messages, tools)
 
     def read(self, job: Job, messages: list[Message], reply: Reply) -> Reading:
         """No ids; ids that a server sent by itself are kept, but nothing vouches for them."""

@@ -106,7 +106,7 @@ def failure_record(job: Job, fault: Fault, at: float) -> dict[str, Any]:
         "turn": job.turn,
         "family": fault.family,
         "message": fault.message,
-        "attempts": job.tries,
+        "attempts": job.attempt,
         "at": iso(at),
     }
 

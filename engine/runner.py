@@ -167,6 +167,7 @@ class EngineThread:
         if problem := await control.start():
             session.journal.note("note", problem)
         publishing = asyncio.create_task(self._publish(publisher))
+        publishing.add_done_callback(conductor.see_end)
         try:
             await conductor.run()
         finally:

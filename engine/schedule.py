@@ -32,6 +32,9 @@ class Job:
     """Providers that refused this prompt: the retry asks the router to ignore them."""
     max_tokens_factor: int = 1
     started_at: float = 0.0
+    """Epoch seconds at which the last attempt was sent."""
+    taken_at: float = 0.0
+    """Monotonic seconds at which the schedule started it."""
     family_tries: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -97,6 +100,8 @@ class Schedule:
         self._allows = allows
         self._sequence = 0
         self.paused = False
+        self.now = 0.0
+        """Monotonic seconds of the last `take`: how long what is in flight has taken."""
 
     @property
     def in_flight(self) -> int:
@@ -131,6 +136,7 @@ class Schedule:
     def take(self, slots: int, now: float) -> list[Job]:
         """At most `slots` generations to start now; they count as in flight from here on."""
         started: list[Job] = []
+        self.now = now
         if self.paused:
             return started
         for queue in self.queues.values():
@@ -185,7 +191,7 @@ class Schedule:
         return min(dues, default=None)
 
     def _take_from(self, queue: Queue, slots: int, now: float, started: list[Job]) -> None:
-        if queue.skipped or queue.paused:
+        if queue.skipped or queue.paused or queue.over_budget:
             return
         while queue.waiting and queue.waiting[0][0] <= now:
             queue.ready.appendleft(heapq.heappop(queue.waiting)[2])
@@ -193,6 +199,7 @@ class Schedule:
             if not self._allows(queue.name, len(queue.in_flight)):
                 break
             job = queue.ready.popleft()
+            job.taken_at = now
             queue.in_flight.add(job)
             queue.opened = True
             started.append(job)

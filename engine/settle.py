@@ -126,11 +126,11 @@ def close_at_budget(session: Session, dataset: str) -> None:
 
 def _saved(session: Session, job: Job, event: RowSaved, answer: str) -> None:
     now = session.clock.monotonic()
+    session.schedule.saved(job, last=event.finish_reason == "length", answer=answer)
     session.emit(event)
     session.limiter.succeeded(now, event.latency_s, event.completion_tokens or 0)
     if event.provider:
         session.breakers.succeeded(event.provider, now)
-    session.schedule.saved(job, last=event.finish_reason == "length", answer=answer)
     close_at_budget(session, event.dataset)
     session.wake.set()
 

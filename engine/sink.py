@@ -86,6 +86,7 @@ class Sink:
         finally:
             syncing.cancel()
             await asyncio.gather(syncing, return_exceptions=True)
+            self._refuse_waiters()
             await self._close_files()
         if self.fault is not None:
             raise self.fault
@@ -182,6 +183,12 @@ class Sink:
             self._lost.add(name)
             self._wake.set()
 
+    def _refuse_waiters(self) -> None:
+        """Nobody may wait for a writer that has ended."""
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(RuntimeError("the sink has ended"))
+
     async def _close_files(self) -> None:
         for file in self._files.values():
             await file.close()
@@ -209,6 +216,6 @@ def _missing(path: Path, lines: bytearray) -> bytearray:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 2 * len(lines)))
         end = file.read()
     held = set(end.splitlines(keepends=True))
-    missing = (line for line in lines.splitlines(keepends=True) if line not in held)
+    missing = (line for line in bytes(lines).splitlines(keepends=True) if line not in held)
     begun = b"\n" if end and not end.endswith(b"\n") else b""
     return bytearray(begun + b"".join(missing))

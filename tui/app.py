@@ -9,10 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
+from rich.console import RenderableType
 from rich.segment import Segments
 from rich.traceback import Traceback
+from textual._compositor import ChopsUpdate
 from textual.app import App
 from textual.binding import BindingType
+from textual.screen import Screen
 
 import themes
 from engine.clock import Clock, SystemClock
@@ -24,6 +27,7 @@ from tui import keys, questions
 from tui.helm import Helm
 from tui.palette import Palette
 from tui.screens.overview import OverviewScreen
+from tui.thrift import TightUpdate
 
 REPEAT_S = 0.5
 """A second ctrl+c within this time is the first one's key repeat, not an order to stop."""
@@ -66,7 +70,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
         super().__init__(ansi_color=loaded.mono)
         self.palette = Palette(loaded)
         self.handle = handle
-        self.helm = Helm(handle, clock or SystemClock())
+        self.helm = Helm(handle, clock or SystemClock(), self._answered)
         self._fps = fps
         self._on_end = on_end
         self._leaving = False
@@ -84,10 +88,11 @@ class EaglegenApp(App[None], inherit_bindings=False):
     def on_mount(self) -> None:
         """Start to poll."""
         self._watch_signals()
-        self.set_interval(1 / self._fps, self._tick)
-        self.call_after_refresh(self._tick)
+        self.set_interval(1 / self._fps, self.poll)
+        self.call_after_refresh(self.poll)
 
-    def _tick(self) -> None:
+    def poll(self) -> None:
+        """Draw the newest snapshot, and see whether the run has ended."""
         self._overview.refresh_view()
         if not self.handle.ended:
             return
@@ -97,6 +102,10 @@ class EaglegenApp(App[None], inherit_bindings=False):
             self._leaving = self._leaving or asked
         if self._leaving:
             self.exit()
+
+    def _answered(self) -> None:
+        if self.is_running:
+            self._overview.refresh_view()
 
     def _leave(self) -> None:
         """Close as soon as the run has ended."""
@@ -131,7 +140,13 @@ class EaglegenApp(App[None], inherit_bindings=False):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.action_interrupt)
 
-    # the end
+    # the terminal
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        """Textual's way to the terminal, with partial updates made small (tui.thrift)."""
+        if isinstance(renderable, ChopsUpdate):
+            renderable = TightUpdate(renderable)
+        super()._display(screen, renderable)
 
     def _fatal_error(self) -> None:
         """Textual's own report prints every local variable, keys included; ours prints none."""

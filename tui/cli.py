@@ -104,6 +104,40 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
 
 
 @app.command()
+def check(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
+    manifest: Annotated[Path, typer.Argument(help="The manifest (TOML).", show_default=False)],
+    offline: Annotated[bool, typer.Option("--offline", help="Send nothing at all.")] = False,
+    json: Json = False,
+    show: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Print N prompts of each dataset as served.")
+    ] = 0,
+    only: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeatable.")] = None,
+    base_url: Annotated[str | None, typer.Option(help="Another endpoint.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Pilot: the first N of each dataset.")
+    ] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Ceiling in flight.")] = None,
+    output: Annotated[Path | None, typer.Option(help="The run directory.")] = None,
+    allow_short: Annotated[
+        bool, typer.Option("--allow-short", help="Take sources that hold fewer rows.")
+    ] = False,
+) -> None:
+    """Everything that can be known before spending: prompts, hosts, key, credits, price."""
+    from engine.plan import Options
+    from tui.check import run_check
+
+    options = Options(
+        only=tuple(only or ()),
+        concurrency=concurrency,
+        output=output,
+        base_url=base_url,
+        limit=limit,
+        allow_short=allow_short,
+    )
+    raise typer.Exit(run_check(manifest, options, offline=offline, as_json=json, show=show))
+
+
+@app.command()
 def status(run_dir: RunDir, json: Json = False) -> None:
     """The state of a live or ended run, with the age of its heartbeat."""
     from tui.status import show_status

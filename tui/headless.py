@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.clock import iso, local_hms
 from engine.commands import Drain, Stop
-from engine.format import coarse, compact, duration, money, safe_text
+from engine.format import UNKNOWN, coarse, compact, duration, money, safe_text
 from engine.frame import dataset_status, status
 from engine.jsonlines import dump_line
 from engine.runner import EngineThread
@@ -30,8 +30,7 @@ def watch(run: EngineThread, *, interval_s: float, as_json: bool) -> int:
         while not run.join(_POLL_S):
             snapshot = run.snapshot()
             reporter.journal(snapshot)
-            if snapshot.elapsed_s >= due and snapshot.state != "starting":
-                reporter.progress(snapshot)
+            if snapshot.elapsed_s >= due and reporter.progress(snapshot):
                 due = snapshot.elapsed_s + interval_s
     reporter.journal(run.snapshot())
     reporter.summary(run.snapshot())
@@ -53,20 +52,20 @@ class Reporter:
         self._err = err or _write_stderr
         self._told = 0
 
-    def progress(self, snapshot: Snapshot) -> None:
-        """One line for each dataset that is being worked on."""
-        for view in snapshot.datasets:
-            if view.state not in {"running", "paused"} and not view.in_flight:
-                continue
+    def progress(self, snapshot: Snapshot) -> bool:
+        """One line for each dataset that is being worked on; False where there is none yet."""
+        working = [v for v in snapshot.datasets if v.state in {"running", "paused"} or v.in_flight]
+        for view in working:
             self._err(progress_line(view, snapshot.heartbeat_at) + "\n")
             if self._as_json:
                 self._json("progress", snapshot.heartbeat_at, dataset_status(view))
+        return bool(working)
 
     def journal(self, snapshot: Snapshot) -> None:
         """What was journalled since the last call."""
         new = snapshot.journal_total - self._told
         self._told = snapshot.journal_total
-        for entry in snapshot.journal[len(snapshot.journal) - new :] if new > 0 else ():
+        for entry in snapshot.journal[-new:] if new > 0 else ():
             self._tell(entry)
 
     def summary(self, snapshot: Snapshot) -> None:
@@ -90,18 +89,18 @@ class Reporter:
 def progress_line(view: DatasetView, at: float) -> str:
     """The story's log line, with the dataset's name and the manifest's total in front.
 
-    `ok` and `failed` are prompts and sum to the first number; `err` counts failed attempts.
+    `ok` and `failed` are prompts and sum to the first number; `err` counts failed attempts. Error
+    families follow, and unreadable rows as one more of them, so that the shape stays one.
     """
-    invalid = f", {view.invalid} invalid" if view.invalid else ""
     average = view.mean_completion_tokens
     budget = f"/{compact(view.token_budget)}" if view.token_budget else ""
     verdicts = "".join(f" {line}" for line in _verdicts(view))
     return (
         f"{local_hms(at)} {view.name} {view.ok + view.failed}/{view.prompts} "
-        f"({view.ok} ok, {view.failed} failed{invalid}, {view.attempt_errors} err) "
+        f"({view.ok} ok, {view.failed} failed, {view.attempt_errors} err) "
         f"{view.rows_per_s:.1f} req/s "
         f"avg_comp={'?' if average is None else f'{average:.0f}'}tok "
-        f"tot={compact(view.completion_tokens)}{budget} ~{money(view.cost_usd)} "
+        f"tot={compact(view.completion_tokens)}{budget} ~${_dollars(view.cost_usd)} "
         f"ETA={coarse(view.eta_s)}{verdicts}"
     )
 
@@ -146,6 +145,13 @@ def draining_signals(run: EngineThread) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _dollars(usd: float | None) -> str:
+    """A plain number for scripts to read: `14.2`, `0.0043`, or `?`."""
+    if usd is None:
+        return UNKNOWN
+    return f"{usd:.1f}" if usd >= 1 else f"{usd:.4f}"
+
+
 def _verdicts(view: DatasetView) -> Iterator[str]:
     seen = set()
     for line in view.errors:
@@ -153,6 +159,8 @@ def _verdicts(view: DatasetView) -> Iterator[str]:
         if word not in seen:
             seen.add(word)
             yield word
+    if view.invalid:
+        yield f"invalid_row:{view.invalid}"
 
 
 def _until_closed(run: EngineThread) -> Callable[[bytes], None]:

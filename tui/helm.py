@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -32,10 +33,12 @@ class _Message:
 class Helm:
     """One viewer's way to the engine; needs a running event loop for its answers."""
 
-    def __init__(self, handle: RunHandle, clock: Clock) -> None:
+    def __init__(self, handle: RunHandle, clock: Clock, answered: Callable[[], None]) -> None:
+        """`answered` is called when an answer has become the message."""
         self.handle = handle
         self.clock = clock
         self.wishes = steering.Wishes()
+        self._answered = answered
         self._message: _Message | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -81,6 +84,7 @@ class Helm:
             self._refused(command, error)
         else:
             self.say(fmt.safe_text(answer))
+        self._answered()
 
     def _refused(self, command: Command, error: Exception) -> None:
         self.wishes.refused(command)

@@ -22,19 +22,15 @@ def ids_decode_to_text(
     Engines put spaces around added tokens, hosts trim fields, and both leave special tokens out
     of the text: none of this makes the ids wrong. An id that the vocabulary does not have does.
     """
-    shown = [token for token in ids if token < kimi.N_RANKS or token in _ADDED]
-    try:
-        native = _stripped(decode(shown))
-    except ValueError:
+    if ids and (min(ids) < 0 or max(ids) >= kimi.N_VOCAB):
         return False
+    shown = [token for token in ids if token < kimi.N_RANKS or token in _ADDED]
+    native = _stripped(decode(shown))
     options = layouts(answer, thinking=thinking, variant=variant)
     if any(_stripped(option.text) == native for option in options):
         return True
     # The model may have typed a special token's characters, or the host may show the token.
-    try:
-        whole = _stripped(decode(_without_end(ids)))
-    except ValueError:
-        return False
+    whole = _stripped(decode(_without_end(ids)))
     return any(_stripped(option.text) == whole for option in options)
 
 

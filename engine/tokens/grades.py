@@ -37,7 +37,7 @@ def grade(readings: Readings, profile: Profile = UNKNOWN) -> Graded:
     if not fitting:
         return _without_fit(readings, profile, length)
     chosen = _known_reading(fitting, profile)
-    if chosen is None or _disputed(readings, profile, length):
+    if chosen is None or _disputed(chosen, readings, profile, length):
         return Graded((chosen or _likeliest(fitting, profile)).ids, "ambiguous")
     return Graded(chosen.ids, "matched")
 
@@ -55,9 +55,12 @@ def _known_reading(fitting: list[Candidate], profile: Profile) -> Candidate | No
     return None
 
 
-def _disputed(readings: Readings, profile: Profile, length: int) -> bool:
-    """Whether the provider's ways allow another reading with the same count."""
-    if profile.end_disputed and readings.fitting(length + 1) and not readings.answer.cut:
+def _disputed(chosen: Candidate, readings: Readings, profile: Profile, length: int) -> bool:
+    """Whether another reading that the provider's ways allow has the same count."""
+    doubtful = readings.fitting(length, sure=False)
+    if profile.end_disputed and not readings.answer.cut:
+        doubtful += readings.fitting(length + 1)
+    if any(profile.allows(item.kinds) and item.ids != chosen.ids for item in doubtful):
         return True
     return profile.trims and readings.trimmed(length) is not None
 

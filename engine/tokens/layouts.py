@@ -67,26 +67,6 @@ def count_calls(messages: Sequence[Mapping[str, Any]]) -> int:
     return sum(len(message.get("tool_calls") or ()) for message in messages)
 
 
-def reasoning_text(message: Mapping[str, Any]) -> str | None:
-    """The reasoning of an API message, under whichever of its three names it came.
-
-    Summaries and encrypted blocks of `reasoning_details` are not what the model wrote.
-    """
-    for key in ("reasoning", "reasoning_content"):
-        value = message.get(key)
-        if isinstance(value, str) and value:
-            return value
-    details = message.get("reasoning_details")
-    if not isinstance(details, list):
-        return None
-    texts = (
-        item.get("text")
-        for item in details
-        if isinstance(item, dict) and item.get("type") == "reasoning.text"
-    )
-    return "".join(text for text in texts if isinstance(text, str)) or None
-
-
 def layouts(answer: Answer, *, thinking: bool, variant: str) -> list[Layout]:
     """All layouts that the fields allow, the likeliest first; at least one."""
     section, native = _section(answer)
@@ -156,11 +136,11 @@ def _separate(reasoning: str, content: str, section: str, cut: bool, mode: _Mode
         return [without_tag, Layout(with_tag.text, sure=False)] if cut else [with_tag, without_tag]
     if rest.startswith(CLOSE):
         return [without_tag]
-    if not rest.removeprefix(" ").startswith(SECTION_BEGIN):
-        return [with_tag]
-    # A tool section can end the reasoning by itself; two spaces tell of a tag between them.
-    tagged = reasoning.endswith(" ") and rest.startswith(" ")
-    return [with_tag, Layout(without_tag.text, sure=not tagged, edges=without_tag.edges)]
+    # A tool section can end the reasoning by itself; spaces on both sides are those of a tag.
+    untagged = not (reasoning.endswith(" ") and rest.startswith(" "))
+    if untagged and rest.removeprefix(" ").startswith(SECTION_BEGIN):
+        return [with_tag, without_tag]
+    return [with_tag]
 
 
 def _joined(opening: str, reasoning: str, tag: str, content: str, section: str) -> Layout:
@@ -198,9 +178,16 @@ def _tagged(text: str, section: str, mode: _Mode) -> list[Layout]:
     if not mode.thinks and text.startswith(CLOSE):
         text = text.removeprefix(CLOSE)  # the host repeats the prompt's empty block
     opening = OPEN if mode.opens else ""
-    end = len(opening) + len(text)
-    edges = (end,) if text == text.strip() else ()
-    return [Layout(f"{opening}{text}{section}", edges=edges)]
+    before, tag, after = text.partition(CLOSE)
+    # Fields may be trimmed before a host puts them together, or their whole afterwards.
+    edges = []
+    if tag and before == before.strip():
+        edges.append(len(opening) + len(before))
+    if after and after == after.strip():
+        edges += [len(opening) + len(before) + len(tag), len(opening) + len(text)]
+    elif text == text.rstrip():
+        edges.append(len(opening) + len(text))
+    return [Layout(f"{opening}{text}{section}", edges=tuple(edges))]
 
 
 def _content_edges(content: str) -> tuple[int, ...]:

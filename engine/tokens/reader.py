@@ -1,12 +1,11 @@
 """What the engine uses while a run goes on: prompts and replies in, ids and grades out.
 
-`TokenReader` learns each provider's profile on the way; `TextOnly` is what stands in its place
-with `tokenizer = "none"`.
+`TokenReader` learns each provider's profile on the way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -155,23 +154,3 @@ class TokenReader:
         tally = self._tallies.setdefault(provider, ProfileTally())
         if tally.fold(evidence) or evidence.counted:
             self._profiles[provider] = tally.profile()
-
-
-class TextOnly:
-    """`tokenizer = "none"`: text is kept, no ids are claimed."""
-
-    def prompt(
-        self, messages: Sequence[Message], tools: Sequence[Any] | None = None
-    ) -> list[int] | None:
-        """None: nothing is encoded."""
-        del messages, tools
-        return None
-
-    def completion(self, answer: Answer, **known: Any) -> Completion:
-        """No ids, `unverified`."""
-        del answer, known
-        return Completion(None, "unverified")
-
-    def profiles(self) -> Mapping[str | None, ProviderText]:
-        """Nothing is known."""
-        return {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from kimi_cases import golden, graded, ids, read, vocabulary
 
 from engine.tokens.grades import grade
-from engine.tokens.layouts import answer_of_row, reasoning_text
+from engine.tokens.layouts import answer_of_row
 from engine.tokens.profiles import Profile
 from engine.tokens.tool_calls import native_section
 
@@ -199,6 +198,14 @@ def test_a_row_that_may_have_ended_right_after_its_reasoning_is_ambiguous() -> N
     assert graded("", R, count=len(native), finish="length").exactness == "ambiguous"
 
 
+def test_a_space_at_a_cut_may_be_all_that_is_left_of_the_closing_tag() -> None:
+    native = ids(f"{R}</think>")
+    assert len(native) == len(ids(f"{R} "))
+    for profile in (Profile(), SPACED):
+        result = graded("", f" {R} ", count=len(native), finish="length", profile=profile)
+        assert result.exactness == "ambiguous"
+
+
 def test_an_answer_without_any_reasoning_is_ambiguous_where_one_token_lacks() -> None:
     assert graded(C, None, count=len(ids(f"{C}{END}"))).exactness == "ambiguous"
 
@@ -335,18 +342,3 @@ def test_matched_ids_always_have_the_count_and_decode_to_the_text(
                 assert part.replace("<think>", "").replace("</think>", "") in (
                     shown.replace("<think>", "").replace("</think>", "")
                 )
-
-
-def test_reasoning_is_found_under_each_name() -> None:
-    details = [
-        {"type": "reasoning.summary", "summary": "no"},
-        {"type": "reasoning.text", "text": "a"},
-        {"type": "reasoning.text", "text": "b"},
-        {"type": "reasoning.encrypted", "data": "no"},
-        "odd",
-    ]
-    assert reasoning_text({"reasoning": "x", "reasoning_content": "y"}) == "x"
-    assert reasoning_text({"reasoning": None, "reasoning_content": "y"}) == "y"
-    assert reasoning_text({"reasoning": "", "reasoning_details": details}) == "ab"
-    assert reasoning_text({"reasoning_details": json.dumps(details)}) is None
-    assert reasoning_text({"content": "x"}) is None

@@ -434,3 +434,16 @@ def many(count: int) -> Snapshot:
     base: Sequence[DatasetView] = story().datasets
     views = tuple(replace(base[n % 6], name=f"set_{n:02}") for n in range(count))
     return replace(story(), datasets=views)
+
+
+class HandClock:
+    """A clock that a test turns by hand."""
+
+    def __init__(self, at: float = NOW) -> None:
+        self.at = at
+
+    def monotonic(self) -> float:
+        return self.at
+
+    def wall(self) -> float:
+        return self.at

@@ -42,13 +42,14 @@ def progress_bar(view: DatasetView, cells: int, state: str) -> Line:
 
 def prompts_line(view: DatasetView, cells: int) -> Line:
     """The prompts ledger: its numbers sum to the manifest's total."""
-    padded = _ledger(view, len(fmt.thousands(view.prompts)) if view.state in LIVE else 0)
-    fits = line_width(padded) <= cells
-    return exactly(padded if fits else _ledger(view, 0), cells)
+    digits = len(fmt.thousands(view.prompts)) if view.state in LIVE else 0
+    wide, dense = f" {glyphs.DOT} ", " "
+    tries = [_ledger(view, digits, wide), _ledger(view, 0, wide), _ledger(view, 0, dense)]
+    return exactly(next((line for line in tries if line_width(line) <= cells), tries[-1]), cells)
 
 
-def _ledger(view: DatasetView, digits: int) -> Line:
-    dot = Span(f" {glyphs.DOT} ", "dim")
+def _ledger(view: DatasetView, digits: int, gap: str) -> Line:
+    dot = Span(gap, "dim")
 
     def number(name: str, value: int, role: str = "text") -> Line:
         return (Span(f"{name} ", "dim"), Span(f"{fmt.thousands(value):>{digits}}", role))

@@ -26,15 +26,15 @@ def gauge(view: DatasetView, cells: int, *, with_recent: bool) -> Line:
     rate = view.attempts
     share = fmt.percent(rate.failed, rate.total) if rate.total else "none:"
     what = " of attempts" if rate.total else " no attempts yet"
-    room = cells - LABEL - len(share) - len(what) - (12 if with_recent else 3)
+    room = cells - LABEL - len(share) - len(what) - 3
     head = (
         label("errors"),
         Span(share, bold=rate.failed > 0),
-        Span(f"{what} {glyphs.DOT} {words.label(view, max(16, room))}", "dim"),
+        Span(f"{what} {glyphs.DOT} {words.label(view, room)}", "dim"),
     )
-    with_recent = with_recent and rate.recent_total > 0
     tail = (_recent(view), Span(f" in {fmt.coarse(rate.recent_s)}", "dim"))
-    return arrange(cells, [Field(head)], [Field(tail, 1)] if with_recent else [])
+    wanted = with_recent and rate.recent_total > 0
+    return arrange(cells, [Field(head)], [Field(tail, 1)] if wanted else [])
 
 
 def gauge_bar(view: DatasetView, cells: int) -> Line:
@@ -88,7 +88,7 @@ def _filled(drawn: Sequence[Line], cells: int, count: int) -> list[Line]:
 
 def _family(error: ErrorLine, cells: int, count: int, now: float, hidden: int) -> list[Line]:
     """One family in one to three of `count` lines: verdict, evidence, what to do."""
-    more = field(f"+{hidden} more" if hidden else "", "dim")
+    more = field(f"+{hidden} more" if hidden else "", "dim", 1)
     evidence, action = fmt.safe_text(error.evidence), fmt.safe_text(error.action)
     first = action if error.verdict == "STRUCTURAL" and action else evidence
     head = _verdict(error, now)

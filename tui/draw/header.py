@@ -37,7 +37,7 @@ def header(snapshot: Snapshot, cells: int, rows: int, age_s: float) -> list[Line
         return [_one(snapshot, cells)]
     first = _title(snapshot, cells, age_s)
     if rows < 4:  # noqa: PLR2004 - a title and one line of the rest
-        return [first, _flow(snapshot, cells)]
+        return [first, _brief(snapshot, cells)]
     chart_rows = max(1, rows - 3)
     return [
         first,
@@ -58,6 +58,19 @@ def _one(snapshot: Snapshot, cells: int) -> Line:
     return arrange(cells, left, [field(fmt.money(snapshot.cost_usd), rank=1)], gap=" ")
 
 
+def _brief(snapshot: Snapshot, cells: int) -> Line:
+    total = totals(snapshot.datasets)
+    count = f"{fmt.thousands(total.finished)} of {fmt.thousands(total.prompts)} prompts"
+    flying = f"{fmt.thousands(snapshot.in_flight)} in flight"
+    left = [
+        field(fmt.percent(total.finished, total.prompts), bold=True),
+        field(count, rank=1),
+        field(flying, rank=3),
+        field(fmt.rate(snapshot.rows_per_s), rank=2),
+    ]
+    return arrange(cells, left, [field(fmt.money(snapshot.cost_usd), bold=True)])
+
+
 def _title(snapshot: Snapshot, cells: int, age_s: float) -> Line:
     word = words.run_state(snapshot)
     stale = age_s >= STALE_S and snapshot.exit_code is None
@@ -67,11 +80,11 @@ def _title(snapshot: Snapshot, cells: int, age_s: float) -> Line:
     left = [
         field(fmt.pad(str(word), LABEL), word.role, bold=True),
         field(fmt.safe_text(snapshot.run, 40), bold=True),
-        field(model if roomy else model.rsplit("/", 1)[-1], rank=2),
-        field(fmt.safe_text(snapshot.endpoint, 40), "dim", rank=3),
+        field(model if roomy else model.rsplit("/", 1)[-1], rank=3),
+        field(fmt.safe_text(snapshot.endpoint, 40), "dim", rank=4),
     ]
     right = [
-        Field((Span("elapsed ", "dim"), Span(f"{fmt.duration(snapshot.elapsed_s):>7}")), 1),
+        Field((Span("elapsed ", "dim"), Span(f"{fmt.duration(snapshot.elapsed_s):>7}")), 2),
         Field(
             (Span("heartbeat ", "dim"), Span(f"{beat:>3}", "bad" if stale else "text", stale)), 1
         ),

@@ -14,6 +14,9 @@ _NAME_MAX = 24
 _CELLS_MAX = 100
 """Rows are no longer than this, so that their last number stays near their name."""
 _BRIEF = 2
+_NARROW = 60
+"""Cells below which a row says its state by the glyph alone."""
+_TINY = 36
 _DOT = f" {glyphs.DOT} "
 
 
@@ -28,7 +31,8 @@ def widths(datasets: tuple[DatasetView, ...], cells: int) -> Widths:
     """The columns that these datasets need, the name's bounded by the width of the screen."""
     longest = max((fmt.width(fmt.safe_text(view.name)) for view in datasets), default=1)
     totals = max((len(fmt.thousands(view.prompts)) for view in datasets), default=1)
-    return Widths(min(longest, _NAME_MAX, max(4, cells // 4)), totals)
+    others = 16 if cells < _TINY else 24 if cells < _NARROW else 38
+    return Widths(min(longest, _NAME_MAX, max(4, cells - totals - others)), totals)
 
 
 class Row(NamedTuple):
@@ -57,29 +61,34 @@ def head(view: DatasetView, cells: int, now: float, row: Row) -> Line:
     """`4 B6_ultrachat · 15,000 prompts ► RUNNING  26% ok 3,888 failed 12  ETA 9m 10s`."""
     word = words.dataset_state(view, row.run)
     queued = view.state == "queued"
-    state = field(fmt.pad(str(word), 9), word.role, bold=not queued)
+    shown = word.glyph if cells < _NARROW else fmt.pad(str(word), 9)
+    left = [Field(_title(view, cells, row)), field(shown, word.role, bold=not queued)]
     worry = _worry(view, now)
     if queued:
-        return arrange(cells, [Field(_title(view, row)), state], [worry] if worry else [], gap=" ")
-    digits = row.columns.total
+        return arrange(cells, left, [worry] if worry else [], gap=" ")
     failed = Span(fmt.thousands(view.failed), "bad" if view.failed else "dim")
-    left = [
-        Field(_title(view, row)),
-        state,
-        field(f"{fmt.percent(words.done(view), view.prompts):>4}"),
-        Field((Span("ok ", "dim"), Span(f"{fmt.thousands(view.ok):>{digits}}")), 2),
-        Field((Span("failed ", "dim"), failed), 1 if view.failed else 3),
+    left += [
+        field(f"{fmt.percent(words.done(view), view.prompts):>4}", rank=1),
+        Field((Span("ok ", "dim"), Span(f"{fmt.thousands(view.ok):>{row.columns.total}}")), 3),
+        Field((Span("failed ", "dim"), failed), 2 if view.failed else 4),
     ]
     return arrange(cells, left, [worry or _rest(view)], gap=" ")
 
 
-def _title(view: DatasetView, row: Row) -> Line:
-    key = f" {row.number} " if row.number <= 9 else f" {glyphs.DOT} "  # noqa: PLR2004 - keys 1 to 9
-    total = f"{fmt.thousands(view.prompts):>{row.columns.total}} prompts"
+def _title(view: DatasetView, cells: int, row: Row) -> Line:
+    digit = str(row.number) if row.number <= 9 else glyphs.DOT  # noqa: PLR2004 - keys 1 to 9
+    narrow = cells < _NARROW
+    total = f"{fmt.thousands(view.prompts):>{row.columns.total}}"
+    total += "" if cells < _TINY else " prompts"
     return (
-        Span(key, "accent" if row.chosen else "dim", bold=row.chosen, reverse=row.chosen),
+        Span(
+            digit if narrow else f" {digit} ",
+            "accent" if row.chosen else "dim",
+            bold=row.chosen,
+            reverse=row.chosen,
+        ),
         Span(" " + fmt.pad(fmt.safe_text(view.name), row.columns.name), bold=row.chosen),
-        Span(_DOT, "dim"),
+        Span(" " if narrow else _DOT, "dim"),
         Span(total, "dim" if view.state == "queued" else "text"),
     )
 
@@ -90,7 +99,7 @@ def _worry(view: DatasetView, now: float) -> Field | None:
     if not ranked or ranked[0].verdict not in {"ACTIVE", "STRUCTURAL"}:
         return None
     word = words.verdict(ranked[0], now)
-    return field(f"{word.glyph} {ranked[0].verdict}", word.role, bold=True)
+    return field(f"{word.glyph} {ranked[0].verdict}", word.role, rank=1, bold=True)
 
 
 def _rest(view: DatasetView) -> Field:

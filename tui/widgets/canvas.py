@@ -13,8 +13,12 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.draw.paint import Line, Span, line_width
+from engine import format as fmt
+from tui.draw.paint import Line, Span
 from tui.palette import Palette
+
+_NEAR = 10
+"""Cells between two changes that cost less to send again than to jump over."""
 
 
 class Canvas(Widget):
@@ -37,14 +41,13 @@ class Canvas(Widget):
     def paint(self, lines: Sequence[Line]) -> None:
         """Show these lines; only those that differ from the last ones are sent to the terminal."""
         before, self._lines = self._lines, tuple(lines)
-        longest = max(len(before), len(self._lines))
-        changed = [y for y in range(longest) if _at(before, y) != _at(self._lines, y)]
-        if changed:
-            self.refresh(*(self._region(before, y) for y in changed))
-
-    def _region(self, before: tuple[Line, ...], y: int) -> Region:
-        cells = max(line_width(_at(before, y)), line_width(_at(self._lines, y)))
-        return Region(0, y, cells, 1)
+        regions = [
+            Region(start, y, stop - start, 1)
+            for y in range(max(len(before), len(self._lines)))
+            for start, stop in changes(_at(before, y), _at(self._lines, y))
+        ]
+        if regions:
+            self.refresh(*regions)
 
     def render_line(self, y: int) -> Strip:
         """One line of the content region, for Textual's compositor."""
@@ -52,6 +55,35 @@ class Canvas(Widget):
         segments = [Segment(span.text, self._palette.of(span)) for span in merged]
         strip = Strip(segments).adjust_cell_length(self.content_size.width)
         return strip.apply_style(self.visual_style.rich_style)
+
+
+def changes(before: Line, after: Line) -> list[tuple[int, int]]:
+    """The runs of cells (first, one past the last) in which two lines differ, close ones as one."""
+    if before == after:
+        return []
+    old, new = _cells(before), _cells(after)
+    runs: list[tuple[int, int]] = []
+    for place in range(max(len(old), len(new))):
+        if place < len(old) and place < len(new) and old[place] == new[place]:
+            continue
+        if runs and place - runs[-1][1] < _NEAR:
+            runs[-1] = (runs[-1][0], place + 1)
+        else:
+            runs.append((place, place + 1))
+    return runs
+
+
+def _cells(line: Line) -> list[tuple[str, Span]]:
+    """One entry per cell; a wide character fills two alike, a mark joins the cell before it."""
+    cells: list[tuple[str, Span]] = []
+    for span in line:
+        look = span._replace(text="")
+        for char in span.text:
+            width = fmt.char_width(char)
+            if width == 0 and cells:
+                cells[-1] = (cells[-1][0] + char, look)
+            cells.extend([(char, look)] * width)
+    return cells
 
 
 def merge_blanks(line: Line) -> list[Span]:

@@ -18,6 +18,7 @@ class DatasetPane(Canvas):
 
     def __init__(self, palette: Palette) -> None:
         super().__init__(palette, classes="dataset")
+        self.display = False
         self._place: Place | None = None
         self._titles: tuple[str, str, str, bool] = ("", "", "", False)
 

@@ -1,0 +1,294 @@
+"""What the screen is drawn from: charts, bars, lines and the share-out of the space, without one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_run import SCENES, dataset, disk_full, many, stalled
+
+from engine.snapshot import DatasetView, ErrorLine, Series
+from tui.draw import chart, rows, words
+from tui.draw.alarm import alarms, calm
+from tui.draw.header import header
+from tui.draw.paint import Field, Span, arrange, exactly, field, line_width, plain
+from tui.draw.pane import pane
+from tui.draw.plan import heights, plan
+from tui.picture import NOW, story
+
+# charts
+
+
+def test_a_chart_stands_on_zero_and_tells_zero_from_a_pause() -> None:
+    shown = chart.columns(Series(0.0, 60.0, (0.0, 2.0, None, 8.0)), 4)
+    assert chart.chart(shown, 4) == ["_▂╌█"]
+    assert shown.maximum == 8.0
+
+
+def test_a_chart_grows_from_the_right() -> None:
+    assert chart.chart(chart.columns(Series(0.0, 60.0, (1.0,)), 5), 5) == ["    █"]
+    assert chart.chart(chart.columns(Series(0.0, 60.0), 5), 5) == ["     "]
+
+
+def test_columns_are_means_so_that_dips_stay() -> None:
+    shown = chart.columns(Series(0.0, 60.0, (9.0, 1.0, 9.0, 9.0, None, 4.0, None, None)), 4)
+    assert shown.values == [9.0, None, 4.0, None] or shown.values == [5.0, 9.0, 4.0, None]
+
+
+def test_at_least_five_minutes_are_shown_where_there_are_as_many() -> None:
+    shown = chart.columns(Series(0.0, 1.0, tuple(float(n) for n in range(600))), 60)
+    assert shown.seconds == 5.0
+    assert shown.span == 300.0
+    assert shown.values[-1] == pytest.approx(597.0)
+
+
+def test_a_column_keeps_its_value_while_time_goes_on() -> None:
+    values = tuple(float(n % 7) for n in range(400))
+    before = chart.columns(Series(1000.0, 1.0, values[:330]), 60).values
+    after = chart.columns(Series(1003.0, 1.0, values[3:333]), 60).values
+    assert before[-50:-2] == after[-51:-3] or before[-50:-2] == after[-50:-2]
+
+
+def test_the_tallest_of_several_lines_is_the_maximum() -> None:
+    drawn = chart.chart(chart.columns(Series(0.0, 60.0, (0.0, 5.0, 10.0)), 3), 3, rows=2)
+    assert drawn == ["  █", "_██"]
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.floats(0, 1e6)), max_size=700),
+    st.integers(1, 120),
+    st.integers(1, 6),
+)
+def test_every_chart_has_the_size_that_was_asked_for(
+    values: list[float | None], count: int, lines: int
+) -> None:
+    drawn = chart.chart(chart.columns(Series(5.0, 1.0, tuple(values)), count), count, lines)
+    assert [len(line) for line in drawn] == [count] * lines
+
+
+@given(st.integers(0, 100), st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_a_bar_is_full_only_when_all_is_done(
+    cells: int, whole: int, done: int, flying: int
+) -> None:
+    bars = chart.progress(cells, whole, done, flying)
+    assert sum(map(len, bars)) == cells
+    if done + flying < whole and cells > 2:
+        assert bars[2]
+    if done and cells > 2:
+        assert bars[0]
+
+
+# lines
+
+
+def test_fields_go_by_rank_and_the_first_ones_stay() -> None:
+    left = [field("state"), field("name", rank=2), field("note", rank=3)]
+    right = [field("$10", rank=1)]
+    assert plain(arrange(24, left, right)) == "state  name  note    $10"
+    assert plain(arrange(20, left, right)) == "state  name      $10"
+    assert plain(arrange(12, left, right)) == "state    $10"
+    assert plain(arrange(6, left, right)) == "state "
+    assert plain(arrange(3, left, right)) == "st…"
+
+
+@given(
+    st.lists(st.tuples(st.text("ab漢 ", max_size=9), st.integers(0, 3)), max_size=5),
+    st.lists(st.tuples(st.text("ab漢 ", max_size=9), st.integers(0, 3)), max_size=3),
+    st.integers(0, 60),
+)
+def test_a_line_is_exactly_as_wide_as_asked(
+    left: list[tuple[str, int]], right: list[tuple[str, int]], cells: int
+) -> None:
+    def fields(items: list[tuple[str, int]]) -> list[Field]:
+        return [Field((Span(text),), rank) for text, rank in items]
+
+    assert line_width(arrange(cells, fields(left), fields(right))) == cells
+
+
+def test_a_cut_line_says_so() -> None:
+    assert plain(exactly((Span("abc"), Span("def")), 5)) == "abcd…"
+    assert plain(exactly((Span("abc"), Span("def")), 6)) == "abcdef"
+
+
+# the space
+
+
+@given(
+    st.integers(1, 220),
+    st.integers(1, 70),
+    st.integers(0, 40),
+    st.integers(0, 39),
+    st.sampled_from(["running", "queued", "done", "paused"]),
+)
+def test_no_place_leaves_the_screen_or_covers_another(
+    cells: int, lines: int, count: int, chosen: int, state: str
+) -> None:
+    views = tuple(replace(view, state=state) for view in many(count).datasets)  # type: ignore[arg-type]
+    made = plan(cells, lines, views, min(chosen, max(0, count - 1)))
+    assert made.header + made.alarm + made.area + made.hidden + made.message + made.keys <= lines
+    taken: set[tuple[int, int]] = set()
+    for place in made.places:
+        assert place.x + place.width <= cells
+        assert place.y + place.height <= made.area
+        spots = {(place.x, place.y + n) for n in range(place.height)}
+        assert not spots & taken
+        taken |= spots
+    assert made.above + len(made.places) + made.below == count or made.area == 0
+
+
+def test_at_80x24_all_six_are_seen_and_the_chosen_one_has_a_pane() -> None:
+    made = plan(80, 24, story().datasets, 3)
+    assert len(made.places) == 6
+    assert made.places[3].boxed
+    assert made.places[3].height >= 11
+
+
+def test_at_160x48_all_six_have_panes() -> None:
+    made = plan(160, 48, SCENES["busy"]().datasets, 0)
+    assert [place.boxed for place in made.places] == [True] * 6
+    assert {place.width for place in made.places} == {80}
+
+
+def test_equals_get_equal_heights() -> None:
+    given_out = heights(17, SCENES["busy"]().datasets, 0)
+    assert len(set(given_out[1:])) == 1
+
+
+@given(st.integers(20, 200), st.integers(1, 24), st.sampled_from(sorted(SCENES)))
+def test_every_pane_and_header_fills_its_place_exactly(cells: int, lines: int, scene: str) -> None:
+    snapshot = SCENES[scene]()
+    for view in snapshot.datasets:
+        drawn = pane(view, cells, lines, NOW, snapshot.state)
+        assert [line_width(line) for line in drawn] == [cells] * lines
+        row = rows.Row(4, rows.widths(snapshot.datasets, cells), True, snapshot.state)
+        dense = rows.dense(view, cells, min(lines, 5), NOW, row)
+        assert all(line_width(line) <= cells for line in dense)
+    for height in (1, 2, 4, 6):
+        drawn = header(snapshot, cells, height, 0.0)
+        assert [line_width(line) for line in drawn] == [cells] * height
+
+
+# words
+
+
+@pytest.mark.parametrize("scene", sorted(SCENES))
+@pytest.mark.parametrize("cells", [76, 96])
+def test_the_gauge_names_the_dataset_and_its_total(scene: str, cells: int) -> None:
+    for view in SCENES[scene]().datasets:
+        if view.attempts.total:
+            text = "\n".join(plain(line) for line in pane(view, cells, 10, NOW, "running"))
+            assert f"% of attempts · {words.label(view)}" in text
+
+
+def test_the_story_reads_as_it_should() -> None:
+    lines = [plain(line).strip() for line in pane(story().datasets[3], 76, 10, NOW, "running")]
+    assert lines[0].startswith("► RUNNING")
+    assert "3,900 of 15,000" in lines[0]
+    assert lines[1].startswith("prompts ok 3,888 · failed 12 · in flight 1,998 · left 9,102")
+    assert "errors 20% of attempts · B6_ultrachat · 15,000 prompts" in lines
+    assert "✓ rate_limit SiliconFlow  RESOLVED 4m ago" in lines[8]
+    assert lines[9] == "946 in 2m 48s, 939 of these prompts answered since, 7 wait"
+
+
+def test_no_line_mixes_the_two_ledgers() -> None:
+    """A percentage of attempts stands in no line that counts prompts, but for the gauge's label."""
+    for line in pane(story().datasets[3], 76, 14, NOW, "running"):
+        text = plain(line)
+        if "attempts" in text:
+            assert "failed" not in text
+            assert "ok " not in text
+
+
+def test_every_state_has_a_word_and_a_glyph_of_its_own() -> None:
+    states = ["queued", "running", "paused", "skipped", "done", "budget"]
+    seen = [words.dataset_state(replace(story().datasets[3], state=s)) for s in states]  # type: ignore[arg-type]
+    assert len({word.glyph for word in seen}) == len({word.text for word in seen}) == len(states)
+
+
+def test_a_dataset_of_a_held_run_does_not_say_running() -> None:
+    for state in ("paused", "waiting", "draining", "stopped"):
+        assert words.dataset_state(story().datasets[3], state).text != "RUNNING"  # type: ignore[arg-type]
+
+
+def test_a_dataset_that_gets_nothing_is_stalled_also_when_the_chart_is_all_zero() -> None:
+    view = stalled().datasets[3]
+    assert words.dataset_state(view).text == "STALLED"
+    flat = replace(view, rate=Series(NOW - 600, 5.0, (0.0,) * 120))
+    assert words.silence_s(flat) == 600
+    assert words.silence_s(replace(flat, rows=0)) == 0, "nothing is known before the first row"
+    assert words.silence_s(replace(flat, in_flight=0)) == 0
+
+
+def test_the_worst_error_comes_first() -> None:
+    def line(verdict: str | None, recent: int = 0) -> ErrorLine:
+        return ErrorLine(str(verdict), None, 9, verdict, 0, 0, "", recent)  # type: ignore[arg-type]
+
+    mixed = (line("RESOLVED"), line(None, 2), line("ACTIVE", 5), line("STRUCTURAL"))
+    order = [error.family for error in words.worst_first(mixed)]
+    assert order == ["STRUCTURAL", "ACTIVE", "None", "RESOLVED"]
+
+
+def test_without_a_verdict_the_count_stands_in_its_place() -> None:
+    bare = ErrorLine("rate_limit", "Novita", 958, None, NOW - 600, NOW - 252, "")
+    view = replace(story().datasets[3], errors=(bare,))
+    text = "\n".join(plain(line) for line in pane(view, 76, 10, NOW, "running"))
+    assert "rate_limit Novita  958, last 4m ago" in text
+
+
+def test_a_total_that_is_not_the_manifest_s_says_so() -> None:
+    view = DatasetView("B6", "running", 14_210, manifest_prompts=15_000)
+    assert words.label(view) == "B6 · 14,210 prompts (manifest 15,000)"
+    assert words.label(DatasetView("a" * 40, "running", 15_000), 24) == "aaaaa… · 15,000 prompts"
+
+
+# alarms
+
+
+def test_a_calm_run_has_no_alarm_and_says_so() -> None:
+    assert alarms(story(), 0.0) == []
+    assert calm(story()) == "✓ no errors in the last minute · 14 of 37,774 prompts failed"
+
+
+@pytest.mark.parametrize(
+    ("scene", "level", "text"),
+    [
+        ("burst", "warn", "▲ B6_ultrachat · 15,000 prompts: ACTIVE rate_limit SiliconFlow, 402 in"),
+        ("structural", "bad", "✗ B6_ultrachat · 15,000 prompts: STRUCTURAL auth SiliconFlow: chec"),
+        ("disk_full", "warn", "◆ WAITING, goes on by itself: the disk of"),
+        ("paused_run", "info", "║ PAUSED, nothing is in flight, P resumes: by P at 14:02:11"),
+        ("draining", "info", "▼ DRAINING, 212 in flight finish, nothing new is sent: asked by q"),
+        ("stalled", "warn", "▷ B6_ultrachat · 15,000 prompts: no row for 5m 00s"),
+        ("done", "ok", "✓ DONE, exit 0: every dataset is complete; q closes"),
+        (
+            "failed_some",
+            "warn",
+            "✓ DONE, exit 3: 12 of 37,774 prompts failed or were invalid; q cl",
+        ),
+        ("starting", "info", "◌ STARTING: reading B6_ultrachat"),
+    ],
+)
+def test_the_worst_thing_is_said_first(scene: str, level: str, text: str) -> None:
+    worst = alarms(SCENES[scene](), 0.0)[0]
+    assert worst.level == level
+    assert worst.text.startswith(text)
+
+
+def test_a_silent_engine_is_worse_than_what_it_last_said() -> None:
+    found = alarms(disk_full(), 73.0)
+    assert found[0].level == "bad"
+    assert found[0].text == "ENGINE SILENT for 1m 13s: the numbers below are that old"
+
+
+def test_an_ended_run_is_not_silent() -> None:
+    assert alarms(SCENES["done"](), 4000.0)[0].level == "ok"
+
+
+def test_a_frozen_view_says_that_the_run_goes_on() -> None:
+    assert "VIEW FROZEN at 14:03:22: the run goes on" in alarms(story(), 0.0, "14:03:22")[0].text
+
+
+def test_errors_of_a_dataset_that_is_not_on_screen_are_still_an_alarm() -> None:
+    far = dataset(story(), 5, errors=SCENES["burst"]().datasets[3].errors)
+    assert alarms(far, 0.0)[0].text.startswith("▲ B8_tulu · 5,000 prompts: ACTIVE")

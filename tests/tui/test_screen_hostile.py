@@ -1,0 +1,127 @@
+"""Names and texts from outside never crash the screen, and never move what stands beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+from scripted_run import HandClock, ScriptedRun, many
+
+from engine.commands import Pause
+from engine.snapshot import ErrorLine, JournalEntry, Snapshot
+from tui.app import EaglegenApp
+from tui.draw.paint import plain
+from tui.picture import NOW, story
+from tui.widgets.canvas import Canvas
+
+HOSTILE = [
+    "HTTP 429 [/v1/chat/completions]",
+    "[bold red]x[/bold red] [/] [[",
+    "[@click=app.quit]press[/]",
+    "\x1b[2J\x1b[31mred\x1b[0m",
+    "\x1b]52;c;ZXZpbA==\x07",
+    "\x9b2J and \x90 and \x84",
+    "line\nbreak\r\nand\ttab",
+    "\u202eright to left override",
+    "\u2067isolate\u2069 \u200f mark",
+    "שלום עולם",
+    "مرحبا بالعالم ١٢٣",
+    "你好世界" * 30,
+    "👩‍🚀👨‍👩‍👧‍👦 🏳️‍🌈 🇩🇪",
+    "e" + "\u0301" * 500,
+    "x" * 10_000,
+    "zero\u200bwidth\u200djoiner\ufeff",
+    "\x00\x01\x7f",
+    "lone surrogate \udc80",
+    "",
+    "   ",
+]
+
+
+def hostile(text: str) -> Snapshot:
+    error = ErrorLine(text, text, 3, "ACTIVE", NOW - 60, NOW, text, 3, "rising", text)
+    views = [
+        replace(
+            view, reason=text, errors=(error, replace(error, verdict="STRUCTURAL")), flags={text: 3}
+        )
+        for view in story().datasets
+    ]
+    views[3] = replace(views[3], name=text)
+    return replace(
+        story(),
+        run=text,
+        model=text,
+        endpoint=text,
+        reason=text,
+        limit_reason=text,
+        state="waiting",
+        datasets=tuple(views),
+        journal=(JournalEntry(NOW, "note", text, text),),
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text)[:24])
+async def test_hostile_text_is_shown_in_its_place(text: str) -> None:
+    run = ScriptedRun(hostile(text), answer=lambda _: text)
+    app = EaglegenApp(run, clock=HandClock())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("4", "p", "s")
+        await pilot.pause()
+        await pilot.press("n", "q")
+        await pilot.pause()
+        await pilot.press("escape")
+        await pilot.resize_terminal(160, 48)
+        await pilot.pause()
+        assert run.commands == [Pause(text)]
+        for canvas in app.screen.query(Canvas):
+            for y, line in enumerate(canvas.lines):
+                assert cell_len(plain(line)) == canvas.content_size.width or not canvas.display
+                assert canvas.render_line(y).cell_length == canvas.content_size.width
+                assert plain(line).isprintable()
+        assert "15,000 prompts" in text_of(app)
+
+
+def text_of(app: EaglegenApp) -> str:
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text for strip in strips)
+
+
+@pytest.mark.parametrize("size", [(20, 5), (40, 12), (80, 24), (200, 60), (10, 3), (1, 1)])
+async def test_every_size_is_drawn_and_the_screen_grows_back(size: tuple[int, int]) -> None:
+    app = EaglegenApp(ScriptedRun(story()), clock=HandClock())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        before = text_of(app)
+        await pilot.resize_terminal(*size)
+        await pilot.pause()
+        small = text_of(app)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert text_of(app) == before
+    if size[0] >= 20:
+        assert "► RUNNING" in small
+        assert "B6_" in small
+        assert "15,000 prompts" in small or size[0] < 40
+
+
+async def test_more_datasets_than_lines_scroll_and_say_what_is_hidden() -> None:
+    app = EaglegenApp(ScriptedRun(many(40)), clock=HandClock())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*"j" * 25)
+        await pilot.pause()
+        text = text_of(app)
+        assert "more above" in text
+        assert "below" in text
+        assert "set_28" in text
+
+
+async def test_datasets_may_come_later() -> None:
+    run = ScriptedRun(replace(story(), datasets=()))
+    app = EaglegenApp(run, clock=HandClock())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        run.advance(story())
+        app.poll()
+        await pilot.pause()
+        assert "B6_ultrachat · 15,000 prompts" in text_of(app)
