@@ -60,6 +60,7 @@ async def assemble(
         feeder.restored(queue)
         feeders[dataset.name] = feeder
         queues.append(queue)
+        _say_short(journal, dataset)
         _say_restored(journal, dataset.name, ledger)
     schedule = Schedule(queues, allows=gate.allows)
     gate.attach(schedule)
@@ -121,6 +122,13 @@ def _record_unknown(sink: Sink, name: str, ledger: Ledger) -> None:
         record = unknown_record(sent)
         sink.put(f"{name}/{ATTEMPTS}", record)
         ledger.costs_unknown += 1
+
+
+def _say_short(journal: Journal, dataset: DatasetPlan) -> None:
+    asked = dataset.dataset.prompts
+    if dataset.prompts != asked:
+        text = f"{dataset.name}: the manifest asks for {asked} prompts, its source holds "
+        journal.note("note", f"{text}{dataset.prompts} (--allow-short)", dataset=dataset.name)
 
 
 def _say_restored(journal: Journal, name: str, ledger: Ledger) -> None:

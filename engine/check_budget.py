@@ -56,6 +56,10 @@ def money_findings(
 ) -> Iterator[Finding]:
     """What the estimate means; `paid`: the endpoint is one that bills."""
     cost = reckoned.cost_usd
+    if not any(need.left for need in reckoned.needs):
+        if any(need.generations for need in reckoned.needs):
+            yield ok("estimate", "price", "every generation has its row: nothing is left to ask")
+        return
     yield _duration(reckoned)
     if not paid:
         yield ok("estimate", "price", "the endpoint names no prices: no dollars are reckoned")
@@ -96,9 +100,6 @@ def _price(cost: Cases, reckoned: Estimate) -> str:
 
 
 def _cap(reckoned: Estimate, cap: float | None) -> Iterator[Finding]:
-    whole = sum(need.left for need in reckoned.needs)
-    if not whole:
-        return
     if cap is None:
         text = "no max_cost_usd: nothing ends the run by its cost"
         yield warn("estimate", "cap", text, "Set max_cost_usd in [limits].")
@@ -109,14 +110,15 @@ def _cap(reckoned: Estimate, cap: float | None) -> Iterator[Finding]:
         text = f"max_cost_usd {money(cap)}{used} does not hold one request of up to {money(each)}"
         yield fail("manifest", "cap", text, "Raise max_cost_usd, or lower max_tokens.")
         return
-    yield _capped(reckoned, cap, whole)
+    yield _capped(reckoned, cap)
     if each is not None and cap - spent < each * reckoned.concurrency:
         held = thousands(int((cap - spent) / each))
         text = f"max_cost_usd lets {held} be in flight until 50 rows tell what they cost"
         yield ok("estimate", "cap", text)
 
 
-def _capped(reckoned: Estimate, cap: float, whole: int) -> Finding:
+def _capped(reckoned: Estimate, cap: float) -> Finding:
+    whole = sum(need.left for need in reckoned.needs)
     for case, words in (
         (reckoned.low, "even in the low case"),
         (reckoned.high, "in the high case"),

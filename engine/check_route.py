@@ -19,6 +19,9 @@ Span = tuple[float, float]
 _COMPRESSES = 8192
 """OpenRouter shortens prompts by itself on hosts with no more context than this."""
 
+_POLICIES = ("data_collection", "zdr", "enforce_distillable_text")
+"""Routing keys that act on what the page of hosts does not show."""
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -82,6 +85,7 @@ def route_findings(
         return
     yield from _ways(route, demands)
     yield from _unknown_names(route, endpoint.provider)
+    yield from _unseen(endpoint.provider)
     allowed = _anywhere(route, demands)
     yield from _mixture(allowed)
     yield from _ailing(allowed)
@@ -129,8 +133,9 @@ def _ways(route: Route, demands: Sequence[Demand]) -> Iterator[Finding]:
     closed = [demand for demand in demands if not route.allowed(demand.name)]
     fix = "The table of hosts says why each may not; loosen [endpoint.provider] or max_tokens."
     if len(closed) == len(demands):
-        hosts = "the only host" if every == 1 else f"none of the {every} hosts"
-        yield fail("endpoint", "routing", f"{hosts} of the model may answer", fix)
+        none = "the only host of the model may not answer"
+        many = f"none of the {every} hosts of the model may answer"
+        yield fail("endpoint", "routing", none if every == 1 else many, fix)
         return
     for demand in closed:
         text = f"none of the {every} hosts may answer it"
@@ -149,6 +154,13 @@ def _unknown_names(route: Route, routing: Mapping[str, Any]) -> Iterator[Finding
                 text = f"`{key}` names {entry}, which is no host of this model"
                 tags = ", ".join(host.tag for host, _ in route.hosts)
                 yield warn("endpoint", "routing", text, f"There are {tags}.")
+
+
+def _unseen(routing: Mapping[str, Any]) -> Iterator[Finding]:
+    keys = [key for key in _POLICIES if routing.get(key) not in {None, False, "allow"}]
+    if keys:
+        text = f"{', '.join(keys)} may leave out further hosts: the list does not tell their policy"
+        yield warn("endpoint", "routing", text, "A pilot (`run --limit 5`) shows it.")
 
 
 def _mixture(allowed: list[Host]) -> Iterator[Finding]:

@@ -120,10 +120,11 @@ def ensure_descriptors(concurrency: int) -> None:
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
     if hard != resource.RLIM_INFINITY and hard < needed:
-        possible = max(1, hard - _SPARE_DESCRIPTORS)
+        possible = hard - _SPARE_DESCRIPTORS
+        fewer = f"Use --concurrency {possible} or less, or raise" if possible > 0 else "Raise"
         raise UsageError(
             f"{concurrency} requests in flight need {needed} open files, this system allows {hard}",
-            hint=f"Use --concurrency {possible} or less, or raise the limit (ulimit -Hn).",
+            hint=f"{fewer} the limit (ulimit -Hn).",
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 

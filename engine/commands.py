@@ -107,7 +107,7 @@ def from_wire(message: Mapping[str, Any]) -> Command:
     extra = set(message) - known - {"command"}
     if extra:
         raise UsageError(f"{name} does not take {', '.join(sorted(extra))}")
-    values = {key: message[key] for key in known if key in message}
+    values = {key: message[key] for key in known if message.get(key) is not None}
     _check(str(name), values)
     try:
         return kind(**values)

@@ -181,6 +181,7 @@ class Conductor:
         for row in batch.invalid:
             self._note_invalid(name, row)
         queue.ok -= batch.partial + batch.orphans
+        queue.failed -= batch.lost_failures
         if batch.orphans:
             session.journal.note(
                 "note",

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engine.ledger import Ledger, read_rows_at
+from engine.ledger import Ledger, fold_files, read_rows_at
 from engine.manifest import Dataset, Manifest
 from engine.plan import Shard
 from engine.prompts import InvalidRow, Prompt
@@ -32,13 +32,15 @@ class Batch:
     """Prompts that were counted as ok before and turn out to have turns left."""
     exhausted: bool = False
     orphans: int = 0
-    """Prompts with rows on disk that the source no longer holds; known at its end."""
+    """Prompts counted as ok that the source no longer holds; known at its end."""
+    lost_failures: int = 0
+    """Prompts counted as failed that the source no longer holds; known at its end."""
 
 
 class Feeder:
     """One dataset's source, read on while the schedule wants more."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it reads, what it leaves out, and where
         self,
         manifest: Manifest,
         dataset: Dataset,
@@ -61,6 +63,9 @@ class Feeder:
         self._shard = shard
         self._executor = executor
         self._unseen = set(ledger.turns) | set(ledger.failed)
+        self._hidden_ok = self._hidden_failed = 0
+        """Prompts on disk beyond the dataset's total: the source must have lost others."""
+        self._stale = False
         self._only: set[str] | None = None
         self._unknown = {record["id"]: _epoch(record["at"]) for record in ledger.unknown}
         self.known_invalid = ledger.invalid
@@ -69,9 +74,11 @@ class Feeder:
         """Keys of prompts that were given up."""
 
     def restored(self, queue: Queue) -> None:
-        """Count what is on disk before the source is read; `Batch.partial` corrects it."""
-        queue.failed = len(self.failed)
-        queue.ok = len(self._ledger.turns.keys() - self.failed)
+        """Count what is on disk before the source is read; batches correct it."""
+        failed, ok = len(self.failed), len(self._ledger.turns.keys() - self.failed)
+        queue.failed = min(failed, queue.prompts)
+        queue.ok = min(ok, queue.prompts - queue.failed)
+        self._hidden_failed, self._hidden_ok = failed - queue.failed, ok - queue.ok
 
     async def read(self) -> Batch:
         """The next batch, read in the executor."""
@@ -81,26 +88,37 @@ class Feeder:
         """Read the source once more, for these prompts only (retry failed)."""
         self._feed = self._open()
         self._only = set(keys)
+        self._stale = True
         self.failed -= keys
-        for key in keys:
-            self._ledger.failed.pop(key, None)
 
     def _read(self) -> Batch:
+        if self._stale:
+            self._learn_again()
         items = self._feed.batch(BATCH)
         batch = Batch(exhausted=not items)
         for item in items:
             if isinstance(item, InvalidRow):
                 if self._only is None:
                     batch.invalid.append(item)
-            elif self._shard.takes(item) and (self._only is None or item.key in self._only):
-                self._sort(item, batch)
+            else:
+                self._unseen.discard(item.key)
+                if self._shard.takes(item) and (self._only is None or item.key in self._only):
+                    self._sort(item, batch)
         if batch.exhausted and self._whole and self._only is None:
-            batch.orphans = len(self._unseen)
+            lost = len(self._unseen & self._ledger.failed.keys())
+            batch.lost_failures = lost - self._hidden_failed
+            batch.orphans = len(self._unseen) - lost - self._hidden_ok
         return batch
+
+    def _learn_again(self) -> None:
+        """What this session wrote counts too: rows of earlier turns, numbers of attempts."""
+        self._ledger = fold_files(self._folder)
+        for key in self._only or ():
+            self._ledger.failed.pop(key, None)
+        self._stale = False
 
     def _sort(self, prompt: Prompt, batch: Batch) -> None:
         key = prompt.key
-        self._unseen.discard(key)
         if key in self._ledger.failed:
             return
         turn = self._next_turn(prompt)

@@ -104,7 +104,7 @@ class Framer:
             name=plan.name,
             state=queue.state,
             prompts=queue.prompts,
-            ok=queue.ok,
+            ok=queue.answered,
             failed=queue.failed,
             invalid=queue.invalid,
             in_flight=len(queue.in_flight),

@@ -53,9 +53,15 @@ class Ledger:
 
 def read_ledger(folder: Path) -> Ledger:
     """Repair torn tails, then fold one dataset's files."""
+    torn = sum(bool(repair_tail(folder / name)) for name in (ROWS, SENT, FAILURES, ATTEMPTS))
+    ledger = fold_files(folder)
+    ledger.torn = torn
+    return ledger
+
+
+def fold_files(folder: Path) -> Ledger:
+    """Fold one dataset's files as they stand; safe while the sink writes to them."""
     ledger = Ledger()
-    for name in (ROWS, SENT, FAILURES, ATTEMPTS):
-        ledger.torn += bool(repair_tail(folder / name))
     settled: set[tuple[str, int]] = set()
     for offset, row in read_lines(folder / ROWS):
         fold_row(ledger, row, offset)

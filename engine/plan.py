@@ -119,6 +119,9 @@ def make_plan(manifest: Manifest, options: Options) -> Plan:
     if options.base_url is not None:
         endpoint = manifest.endpoint.model_copy(update={"base_url": options.base_url})
         manifest = manifest.model_copy(update={"endpoint": endpoint})
+    if options.concurrency is not None:
+        limits = manifest.limits.model_copy(update={"concurrency": options.concurrency})
+        manifest = manifest.model_copy(update={"limits": limits})
     names = [dataset.name for dataset in manifest.datasets]
     unknown = [name for name in options.only if name not in names]
     if unknown:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from engine.clock import iso
 from engine.frame import Framer, status
 from engine.jsonlines import dump
-from engine.rundir import HISTORY, STATUS, write_atomically
+from engine.rundir import HISTORY, STATUS, read_json, write_atomically
 from engine.session import Session
 from engine.snapshot import Snapshot
 
 STATUS_S = 1.0
 HISTORY_S = 10.0
+_OF_THE_WORK = ("cost_usd", "cost_unknown_attempts")
 
 
 class Publisher:
@@ -74,6 +77,26 @@ class Publisher:
         for plan in self._session.plan.datasets:
             for sentence in self._session.stats.datasets[plan.name].verdicts.changes():
                 self._session.journal.note("verdict", str(sentence), dataset=plan.name)
+
+
+def write_early_end(folder: Path, snapshot: Snapshot, *, begun: bool) -> None:
+    """The last heartbeat of a session that a refusal or a fault of ours ended.
+
+    Where it had not begun to work, what an earlier session counted still holds.
+    """
+    record = status(snapshot)
+    earlier = None if begun else read_json(folder / STATUS)
+    if isinstance(earlier, dict) and isinstance(earlier.get("datasets"), list):
+        record |= {name: earlier[name] for name in _OF_THE_WORK if name in earlier}
+        record["datasets"] = [_at_rest(view) for view in earlier["datasets"]]
+    with suppress(OSError):
+        write_atomically(folder / STATUS, dump(record))
+
+
+def _at_rest(view: dict[str, Any]) -> dict[str, Any]:
+    """A dataset of an earlier session that was killed in the middle: nothing of it moves now."""
+    left = view["left"] + view["in_flight"]
+    return view | {"in_flight": 0, "left": left, "rows_per_s": 0.0, "eta_s": None}
 
 
 def _history(snapshot: Snapshot) -> dict[str, Any]:

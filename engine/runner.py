@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from engine.assemble import assemble
+from engine.changes import changes
 from engine.client import Client, ensure_descriptors
 from engine.clock import Clock, SystemClock, iso
 from engine.commands import Command
@@ -24,9 +25,9 @@ from engine.errors import EaglegenError, ExitCode, RunUnreachableError
 from engine.frame import Framer
 from engine.plan import Plan
 from engine.preflight import inspect
-from engine.publish import Publisher
+from engine.publish import Publisher, write_early_end
 from engine.reading import Reader
-from engine.rundir import claim, hold
+from engine.rundir import RUN, claim, hold, read_json
 from engine.session import Session
 from engine.snapshot import DatasetView, Snapshot
 from engine.steering import apply
@@ -59,6 +60,7 @@ class EngineThread:
         self._done = threading.Event()
         self._held = ExitStack()
         self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
+        self._changes: tuple[str, ...] = ()
         self.error: BaseException | None = None
         """What ended the session early: an EaglegenError, or a fault of ours."""
 
@@ -67,6 +69,7 @@ class EngineThread:
         ensure_descriptors(self._plan.concurrency)
         self._held.enter_context(hold(self._plan.folder, iso(self._clock.wall())))
         try:
+            self._changes = _changes(self._plan)
             claim(self._plan.folder, self._plan.manifest)
         except BaseException:
             self._held.close()
@@ -126,6 +129,7 @@ class EngineThread:
         except BaseException as error:  # noqa: BLE001 - handed to the main thread, never lost
             self.error = error
             self._snapshot = _ended(self._snapshot, error, self._clock.wall(), self.exit_code)
+            write_early_end(self._plan.folder, self._snapshot, begun=self._session is not None)
         finally:
             self._held.close()
             self._done.set()
@@ -156,6 +160,8 @@ class EngineThread:
         with self._lock:
             self._session = session
             waiting, self._waiting = self._waiting, []
+        for change in self._changes:
+            session.journal.note("note", f"changed since the last session: {change}")
         for command, origin, future in waiting:
             self._apply(command, origin, future)
         control = ControlServer(
@@ -194,6 +200,13 @@ class EngineThread:
             waiting, self._waiting = self._waiting, []
         for _, _, future in waiting:
             future.set_exception(RunUnreachableError("the run ended before it began"))
+
+
+def _changes(plan: Plan) -> tuple[str, ...]:
+    record = read_json(plan.folder / RUN)
+    if not isinstance(record, dict):
+        return ()
+    return tuple(changes(record.get("manifest") or {}, plan.manifest.model_dump(mode="json")))
 
 
 def _first_snapshot(plan: Plan, wall: float) -> Snapshot:

@@ -63,6 +63,12 @@ class Queue:
     opened: bool = False
 
     @property
+    def answered(self) -> int:
+        """`ok` as it is shown: what is on disk may outnumber a source that lost prompts."""
+        rest = self.prompts - self.failed - self.invalid - len(self.in_flight)
+        return max(0, min(self.ok, rest))
+
+    @property
     def left(self) -> int:
         """Prompts that are neither finished nor in flight; those that wait for a retry count."""
         done = self.ok + self.failed + self.invalid + len(self.in_flight)

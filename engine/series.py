@@ -30,8 +30,11 @@ class Axis:
     def elapse(self, now: float, seconds: float, *, paused: bool) -> None:
         """Tell that `seconds` up to `now` have passed, working or paused."""
         index = self._index(now)
-        if not paused:
-            self._open[index] += seconds
+        begin, end = max(self._start, now - seconds), now
+        while not paused and index >= 0 and end > begin:
+            edge = max(begin, self._start + index * self._width)
+            self._open[index] += end - edge
+            index, end = index - 1, edge
 
     def series(self, now: float, wall: float) -> Series:
         """Means per second of the finished buckets; None where work was paused throughout."""

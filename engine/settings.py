@@ -6,7 +6,7 @@ What a run does is the manifest's business.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError
@@ -20,7 +20,9 @@ _OPENROUTER = "openrouter.ai"
 class Settings(BaseSettings):
     """Every setting; `sample.env` lists the same ones (a test holds them equal)."""
 
-    model_config = SettingsConfigDict(env_prefix="EAGLEGEN_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="EAGLEGEN_", env_ignore_empty=True, extra="ignore", frozen=True
+    )
 
     api_key: SecretStr | None = None
     """API key for any endpoint; goes before OPENROUTER_API_KEY."""
@@ -38,8 +40,6 @@ class Settings(BaseSettings):
     """Folder for the vocabulary; empty: the user's cache folder."""
     tokenizer_path: Path | None = None
     """A tiktoken.model file to use instead of the one that is found."""
-    log_level: Literal["error", "warning", "info"] = "warning"
-    """What libraries may say on stderr when headless."""
 
 
 def load_settings(*folders: Path) -> Settings:
@@ -50,6 +50,8 @@ def load_settings(*folders: Path) -> Settings:
     except ValidationError as error:
         problems = "; ".join(_sentence(item) for item in error.errors(include_input=False))
         raise SettingsError(f"environment or .env: {problems}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{' or '.join(map(str, files))}: not UTF-8 text") from None
 
 
 def key_for(settings: Settings, base_url: str) -> str | None:
@@ -57,17 +59,16 @@ def key_for(settings: Settings, base_url: str) -> str | None:
 
     Raises UsageError where OpenRouter itself is asked without a key.
     """
-    if settings.api_key is not None and settings.api_key.get_secret_value():
-        return settings.api_key.get_secret_value()
-    if not is_openrouter(base_url):
-        return None
-    key = settings.openrouter_api_key
-    if key is None or not key.get_secret_value():
+    key = _plain(settings.api_key)
+    if key or not is_openrouter(base_url):
+        return key
+    key = _plain(settings.openrouter_api_key)
+    if key is None:
         raise UsageError(
             "OpenRouter needs an API key and there is none",
             hint="Set OPENROUTER_API_KEY (or EAGLEGEN_API_KEY) in the environment or in .env.",
         )
-    return key.get_secret_value()
+    return key
 
 
 def is_openrouter(base_url: str) -> bool:
@@ -75,6 +76,17 @@ def is_openrouter(base_url: str) -> bool:
     parts = urlsplit(base_url)
     host = (parts.hostname or "").lower()
     return parts.scheme == "https" and (host == _OPENROUTER or host.endswith("." + _OPENROUTER))
+
+
+def _plain(secret: SecretStr | None) -> str | None:
+    """A key that can stand in a header; None for an empty one. The error does not repeat it."""
+    key = "" if secret is None else secret.get_secret_value().strip()
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise SettingsError(
+            "the API key holds characters that no key has: a space, a line break, or non-ASCII",
+            hint="Copy it anew into the environment or into .env.",
+        )
+    return key or None
 
 
 def _with_files(files: tuple[Path, ...]) -> Settings:

@@ -1,27 +1,29 @@
-"""Audits the rows of a run directory: nothing torn, nothing doubled, ids that say what they claim.
+"""Audits a run directory: nothing torn, nothing doubled, ids that say what they claim.
 
-Structural faults (a line that is no row, a doubled id, ids that do not decode to the text, more
-prompts than the manifest has) are faults; grades are findings and only reported.
+Structural faults (a line that is no row, a doubled id, ids that do not decode to the text, a row
+that is missing) are faults; grades, and what changed with the manifest, are findings.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.audit import Auditor, Codes
+from pydantic import ValidationError
+
+from engine.audit import ProviderTally, Tally, audit
 from engine.errors import UsageError
 from engine.jsonlines import load_line
 from engine.ledger import ATTEMPTS, FAILURES, ROWS, SENT, split_id
 from engine.manifest import Manifest
-from engine.rundir import RUN, read_json
-from engine.tokens.final import FinalGrades
-from engine.tokens.grades import Graded
+from engine.rowlines import lines, pieces, whole_end
+from engine.rundir import RUN, STATUS, read_json
+from engine.survey import DatasetSurvey, Kit, Survey, survey
+from engine.workers import Workers
 
-FAULTS_SHOWN = 20
+FAULTS_KEPT = 1000
+UNNAMED = "unnamed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +39,24 @@ class DatasetReport:
     """One dataset's audit."""
 
     name: str
-    prompts: int
-    """The manifest's prompt total."""
-    rows: int = 0
+    prompts: int | None
+    """The manifest's prompt total; None where the manifest does not name the dataset any more."""
+    tally: Tally
     prompts_with_rows: int = 0
     failed: int = 0
-    completion_tokens: int = 0
-    exportable_tokens: int = 0
+    invalid: int = 0
+    """Unreadable source rows."""
     requests: int = 0
     attempts: int = 0
-    grades: Counter[str] = field(default_factory=Counter)
-    """Final grades: by what all rows together say of their providers."""
-    flags: Counter[str] = field(default_factory=Counter)
-    finish_reasons: Counter[str] = field(default_factory=Counter)
+    open: int = 0
+    """Requests without a known outcome: a kill left them, or the run is live."""
+    set_aside: int = 0
+    """Torn lines that a resume moved aside, to `*.torn`."""
+
+    @property
+    def surplus(self) -> int:
+        """Prompts with rows beyond the manifest's total: the source or the manifest changed."""
+        return max(0, self.prompts_with_rows - (self.prompts or 0))
 
 
 @dataclass(slots=True)
@@ -57,11 +64,9 @@ class ProviderReport:
     """One provider's rows."""
 
     name: str
+    tally: ProviderTally = field(default_factory=ProviderTally)
     profile: str = ""
     prompt_words: str = ""
-    rows: int = 0
-    sure: int = 0
-    """Rows graded engine or matched."""
 
 
 @dataclass(slots=True)
@@ -70,16 +75,18 @@ class Report:
 
     folder: str
     tokenizer: str
+    live: bool
+    """A process is doing this run: only what was whole when the audit began is judged."""
     datasets: list[DatasetReport] = field(default_factory=list)
     providers: dict[str, ProviderReport] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
-    """The first FAULTS_SHOWN of them."""
+    """The first FAULTS_KEPT of them."""
     fault_count: int = 0
 
     def fault(self, place: str, what: str) -> None:
         """Note one structural fault."""
         self.fault_count += 1
-        if len(self.faults) < FAULTS_SHOWN:
+        if len(self.faults) < FAULTS_KEPT:
             self.faults.append(Fault(place, what))
 
 
@@ -87,129 +94,120 @@ def read_run(folder: Path) -> Manifest:
     """The manifest that a run directory was made with; raises UsageError."""
     record = read_json(folder / RUN)
     if not isinstance(record, dict) or "manifest" not in record:
-        raise UsageError(f"{folder} is no run directory (it has no {RUN})")
-    return Manifest.model_validate(record["manifest"])
+        raise UsageError(f"{folder} is no run directory (it has no readable {RUN})")
+    try:
+        return Manifest.model_validate(record["manifest"])
+    except ValidationError as error:
+        problem = error.errors(include_input=False)[0]
+        place = ".".join(str(part) for part in problem["loc"])
+        raise UsageError(f"{folder / RUN}: manifest.{place}: {problem['msg']}") from None
 
 
-def verify_run(folder: Path, manifest: Manifest, codes: Codes | None) -> Report:
-    """Audit everything; `codes` (a vocabulary) is None with `tokenizer = "none"`."""
-    endpoint = manifest.endpoint
-    report = Report(str(folder), endpoint.tokenizer)
-    auditor = Auditor(endpoint, codes) if codes is not None else None
-    final = None
-    if codes is not None:
-        final = FinalGrades(codes, thinking=endpoint.thinking, variant=endpoint.tokenizer)
-        for dataset in manifest.datasets:
-            final.learn(row for _, row in readable_rows(folder / dataset.name / ROWS))
-    for dataset in manifest.datasets:
-        part = DatasetReport(dataset.name, dataset.prompts)
-        report.datasets.append(part)
-        _audit_dataset(report, part, folder / dataset.name, final, auditor)
-    if final is not None:
-        _describe_providers(report, final)
+def verify_run(folder: Path, manifest: Manifest, work: Workers[Kit], *, live: bool) -> Report:
+    """Audit everything."""
+    report = Report(str(folder), manifest.endpoint.tokenizer, live)
+    found = survey(folder, manifest, work)
+    for dataset in found.datasets:
+        _audit_rows(report, found, dataset, work)
+        _audit_outcomes(report, report.datasets[-1], dataset)
+    _describe_providers(report, found)
+    if not live:
+        _audit_status(report, read_json(folder / STATUS))
     return report
 
 
-def readable_rows(path: Path, report: Report | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, row) of every line that is a row; the others are faults of `report`."""
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            row = _row(line)
-            if row is not None and line.endswith(b"\n"):
-                yield number, row
-            elif report is not None:
-                what = "a torn last line" if not line.endswith(b"\n") else "a line that is no row"
-                report.fault(f"{path.parent.name}/{path.name}:{number}", what)
+def _audit_rows(report: Report, found: Survey, dataset: DatasetSurvey, work: Workers[Kit]) -> None:
+    part = DatasetReport(dataset.name, dataset.prompts, Tally())
+    report.datasets.append(part)
+    place = f"{dataset.name}/{ROWS}"
+    for number, what in dataset.problems:
+        report.fault(f"{place}:{number}", what)
+    report.fault_count += dataset.unreadable + dataset.doubled - len(dataset.problems)
+    if dataset.torn and not report.live:
+        report.fault(f"{place}:{dataset.lines + 1}", "a torn last line")
+    row = 0
+    for tally in work.map(audit, found.batches(dataset, range(len(dataset)))):
+        for position, what in tally.faults:
+            report.fault(f"{place}:{dataset.numbers[row + position]}", what)
+        row += tally.rows
+        _merge(report, part.tally, tally)
+    part.prompts_with_rows = len({split_id(identifier)[0] for identifier in dataset.ids})
 
 
-def _row(line: bytes) -> dict[str, Any] | None:
-    try:
-        row = load_line(line)
-    except ValueError:
-        return None
-    return row if isinstance(row, dict) and isinstance(row.get("id"), str) else None
+def _merge(report: Report, total: Tally, more: Tally) -> None:
+    total.rows += more.rows
+    total.completion_tokens += more.completion_tokens
+    total.exportable_tokens += more.exportable_tokens
+    total.grades.update(more.grades)
+    total.flags.update(more.flags)
+    total.finish_reasons.update(more.finish_reasons)
+    for name, tally in more.providers.items():
+        provider = report.providers.setdefault(name, ProviderReport(name)).tally
+        provider.rows += tally.rows
+        provider.sure += tally.sure
+        provider.other_prompt += tally.other_prompt
+        provider.miscounted += tally.miscounted
 
 
-def _audit_dataset(
-    report: Report,
-    part: DatasetReport,
-    folder: Path,
-    final: FinalGrades | None,
-    auditor: Auditor | None,
-) -> None:
-    seen: set[str] = set()
-    keys: set[str] = set()
-    numbers: list[int] = []
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for number, row in readable_rows(folder / ROWS, report):
-            numbers.append(number)
-            yield row
-
-    for row, graded in _graded(rows(), final):
-        place = f"{part.name}/{ROWS}:{numbers[-1]}"
-        if row["id"] in seen:
-            report.fault(place, f"{row['id']} stands there twice")
-        seen.add(row["id"])
-        keys.add(split_id(row["id"])[0])
-        for what in auditor.complaints(row) if auditor else ():
-            report.fault(place, what)
-        _count(report, part, row, graded)
-    part.prompts_with_rows = len(keys)
-    if len(keys) > part.prompts:
-        report.fault(part.name, f"{len(keys)} prompts have rows, the manifest has {part.prompts}")
-    part.failed = _failed(folder, keys)
-    part.requests = _lines(folder / SENT)
-    part.attempts = _lines(folder / ATTEMPTS)
+def _audit_outcomes(report: Report, part: DatasetReport, dataset: DatasetSurvey) -> None:
+    """What became of the requests and of the prompts without a row."""
+    folder = dataset.path.parent
+    failed: set[str] = set()
+    invalid: set[tuple[Any, Any]] = set()
+    for failure in _records(report, folder / FAILURES):
+        identifier = failure.get("id")
+        if identifier is None:
+            invalid.add((failure.get("index"), failure.get("message")))
+        elif identifier not in dataset.ids:  # a later row supersedes a failure
+            failed.add(str(identifier).partition("#")[0])
+    part.failed, part.invalid = len(failed), len(invalid)
+    part.requests = sum(1 for _ in _records(report, folder / SENT))
+    part.attempts = sum(1 for _ in _records(report, folder / ATTEMPTS))
+    part.open = max(0, part.requests - part.tally.rows - part.attempts)
+    unsent = part.tally.rows + part.attempts - part.requests
+    if unsent > 0 and not report.live:
+        report.fault(f"{part.name}/{SENT}", f"{unsent} rows and attempts are of no request in it")
+    for path in sorted(folder.glob("*.torn")):
+        part.set_aside += path.read_bytes().count(b"\n")
 
 
-def _graded(
-    rows: Iterator[dict[str, Any]], final: FinalGrades | None
-) -> Iterator[tuple[Any, Graded | None]]:
-    if final is None:
-        return ((row, None) for row in rows)
-    return iter(final.grade(rows))
+def _records(report: Report, path: Path) -> Any:
+    """The records of a whole file, one by one; other lines are faults."""
+    number, end = 0, whole_end(path)
+    place = f"{path.parent.name}/{path.name}"
+    for piece in pieces(path, end):
+        for _, line in lines(piece):
+            number += 1
+            try:
+                record = load_line(line)
+            except ValueError:
+                record = None
+            if isinstance(record, dict):
+                yield record
+            else:
+                report.fault(f"{place}:{number}", "a line that is no record")
+    if path.is_file() and path.stat().st_size > end and not report.live:
+        report.fault(f"{place}:{number + 1}", "a torn last line")
 
 
-def _count(report: Report, part: DatasetReport, row: dict[str, Any], graded: Graded | None) -> None:
-    grade = graded.exactness if graded else str(row.get("exactness") or "unverified")
-    tokens = (row.get("usage") or {}).get("completion_tokens") or 0
-    flags = row.get("flags") or ()
-    sure = grade in {"engine", "matched"}
-    part.rows += 1
-    part.completion_tokens += tokens
-    part.exportable_tokens += tokens if sure and not flags else 0
-    part.grades[grade] += 1
-    part.flags.update(flags)
-    part.finish_reasons[str(row.get("finish_reason"))] += 1
-    name = row.get("provider") or "unnamed"
-    provider = report.providers.setdefault(name, ProviderReport(name))
-    provider.rows += 1
-    provider.sure += sure
-
-
-def _describe_providers(report: Report, final: FinalGrades) -> None:
-    for name, profile in final.profiles().items():
-        if (provider := report.providers.get(name or "unnamed")) is not None:
+def _describe_providers(report: Report, found: Survey) -> None:
+    for name, profile in found.grades.profiles().items():
+        if (provider := report.providers.get(name or UNNAMED)) is not None:
             provider.profile = profile.name
-    for name, tally in final.prompts.items():
-        if (provider := report.providers.get(name or "unnamed")) is not None:
+    for name, tally in found.grades.prompts.items():
+        if (provider := report.providers.get(name or UNNAMED)) is not None:
             provider.prompt_words = tally.words()
 
 
-def _failed(folder: Path, keys: set[str]) -> int:
-    failed = {
-        split_id(row["id"])[0]
-        for _, row in readable_rows(folder / FAILURES)
-        if isinstance(row.get("id"), str)
-    }
-    return len(failed - keys)
-
-
-def _lines(path: Path) -> int:
-    if not path.is_file():
-        return 0
-    with path.open("rb") as file:
-        return sum(1 for line in file if line.strip())
+def _audit_status(report: Report, status: Any) -> None:
+    """No row that status.json counted may be missing, and its totals must add up (DESIGN §5)."""
+    views = status.get("datasets") if isinstance(status, dict) else None
+    parts = {part.name: part for part in report.datasets}
+    for view in views if isinstance(views, list) else ():
+        name = view.get("name")
+        counts = [view.get(key) for key in ("ok", "failed", "invalid", "in_flight", "left")]
+        if all(type(count) is int for count in counts) and sum(counts) != view.get("prompts"):
+            report.fault(STATUS, f"{name}: {counts} are not {view.get('prompts')} prompts")
+        rows, counted = parts[name].tally.rows if name in parts else 0, view.get("rows")
+        if type(counted) is int and counted > rows:
+            report.fault(STATUS, f"{name}: it counted {counted} rows, {rows} are on disk")

@@ -12,18 +12,20 @@ from typing import ClassVar
 from rich.console import RenderableType
 from rich.segment import Segments
 from rich.traceback import Traceback
-from textual._compositor import ChopsUpdate
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
 from textual.binding import BindingType
 from textual.screen import Screen
 
 import themes
+from engine import format as fmt
 from engine.clock import Clock, SystemClock
 from engine.commands import Drain, Stop
 from engine.errors import ExitCode
 from engine.handle import RunHandle
 from engine.snapshot import Snapshot
 from tui import keys, questions
+from tui.driver import PatientDriver
 from tui.helm import Helm
 from tui.palette import Palette
 from tui.screens.overview import OverviewScreen
@@ -67,7 +69,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
     ) -> None:
         # NO_COLOR counts when it is not empty (no-color.org)
         loaded = themes.load("mono" if os.environ.get("NO_COLOR") else theme)
-        super().__init__(ansi_color=loaded.mono)
+        super().__init__(driver_class=PatientDriver, ansi_color=loaded.mono)
         self.palette = Palette(loaded)
         self.handle = handle
         self.helm = Helm(handle, clock or SystemClock(), self._answered)
@@ -76,6 +78,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
         self._leaving = False
         self._end_seen = False
         self._interrupted_at: float | None = None
+        self._stalled_at: float | None = None
         translated = self.palette.textual()
         self.register_theme(translated)
         self.theme = translated.name
@@ -93,6 +96,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
 
     def poll(self) -> None:
         """Draw the newest snapshot, and see whether the run has ended."""
+        self._catch_up()
         self._overview.refresh_view()
         if not self.handle.ended:
             return
@@ -143,10 +147,26 @@ class EaglegenApp(App[None], inherit_bindings=False):
     # the terminal
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        """Textual's way to the terminal, with partial updates made small (tui.thrift)."""
-        if isinstance(renderable, ChopsUpdate):
+        """Textual's way to the terminal, with updates made small (tui.thrift)."""
+        if self._behind():
+            self._stalled_at = self._stalled_at or self.helm.clock.monotonic()
+            return
+        if isinstance(renderable, ChopsUpdate | LayoutUpdate):
             renderable = TightUpdate(renderable)
         super()._display(screen, renderable)
+
+    def _behind(self) -> bool:
+        return isinstance(self._driver, PatientDriver) and self._driver.behind
+
+    def _catch_up(self) -> None:
+        """One full repaint once a stalled terminal reads again."""
+        since = self._stalled_at
+        if since is None or self._behind():
+            return
+        self._stalled_at = None
+        away = fmt.duration(self.helm.clock.monotonic() - since)
+        self.helm.say(f"the terminal stalled for {away}; the engine went on", "warn")
+        self.screen.refresh()
 
     def _fatal_error(self) -> None:
         """Textual's own report prints every local variable, keys included; ours prints none."""

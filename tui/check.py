@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from engine.check_findings import Finding, Level
 from engine.check_record import report_record
 from engine.check_tokens import Served
 from engine.clock import SystemClock
-from engine.format import char_width, plural, safe_text
+from engine.format import char_width, plural, safe_text, width
 from engine.jsonlines import dump_line
 from engine.manifest import load_manifest
 from engine.plan import Options
@@ -93,9 +92,10 @@ def _findings(findings: tuple[Finding, ...], cells: int, *, colour: bool) -> Ite
 def _finding(finding: Finding, cells: int, *, colour: bool) -> Iterator[str]:
     word = finding.level.value if finding.level is not Level.FAIL else "FAIL"
     name = f"{finding.dataset}: " if finding.dataset else ""
-    lines = list(_wrap(f"{word:<4}  {name}{finding.text}", cells, "", " " * 6))
+    text = safe_text(f"{name}{finding.text}")
+    lines = _wrap(text, cells, f"{word:<4}  ", " " * 6)
     if finding.fix and finding.level is not Level.OK:
-        lines += _wrap(finding.fix, cells, "      -> ", " " * 9)
+        lines += _wrap(safe_text(finding.fix), cells, "      -> ", " " * 9)
     if colour:
         painted = f"\x1b[{_COLOURS[finding.level]}m{word}\x1b[0m"
         lines[0] = painted + lines[0].removeprefix(word)
@@ -121,30 +121,39 @@ def _served(served: Served, cells: int) -> Iterator[str]:
     if text is None:
         text = "\n".join(f"[{m['role']}] {m.get('content') or ''}" for m in served.messages)
     for line in text.split("\n"):
-        yield from (f"  | {part}" for part in _broken(line, cells - 4))
+        yield from (f"  | {part}" for part in _broken(_safe(line), cells - 4))
     yield ""
 
 
-def _broken(line: str, cells: int) -> Iterator[str]:
-    safe = "".join(safe_text(line[at : at + _SLICE]) for at in range(0, len(line), _SLICE))
+def _safe(text: str) -> str:
+    """Harmless on a terminal, at any length."""
+    return "".join(safe_text(text[at : at + _SLICE]) for at in range(0, len(text), _SLICE))
+
+
+def _broken(text: str, cells: int) -> Iterator[str]:
+    """Safe text in pieces of at most `cells`; an empty text is one empty piece."""
     start, used = 0, 0
-    for at, char in enumerate(safe):
+    for at, char in enumerate(text):
         size = char_width(char)
         if used + size > cells:
-            yield safe[start:at]
+            yield text[start:at]
             start, used = at, 0
         used += size
-    yield safe[start:]
+    yield text[start:]
 
 
 def _wrap(text: str, cells: int, first: str, rest: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        min(cells, _MOST_CELLS),
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-    )
+    """Safe text in lines of whole words; by cells and not by characters, as textwrap would."""
+    cells = min(cells, _MOST_CELLS)
+    lines, line = [], first
+    room = cells - len(rest)
+    for word in (piece for part in text.split() for piece in _broken(part, room)):
+        gap = "" if line in {first, rest} else " "
+        if gap and width(line) + len(gap) + width(word) > cells:
+            lines.append(line)
+            line, gap = rest, ""
+        line += gap + word
+    return [*lines, line]
 
 
 def _indented(lines: list[str]) -> Iterator[str]:

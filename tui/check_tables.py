@@ -25,13 +25,14 @@ _ENDS = {
 class Column:
     """A heading and how its cells are set.
 
-    In a narrow place `spare` columns are left out first, then others are cut down to `least`.
+    In a narrow place columns are left out in the order of `spare` (0: never), then others are cut
+    down to `least`.
     """
 
     head: str
     right: bool = True
     least: int = 0
-    spare: bool = False
+    spare: int = 0
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], cells: int) -> list[str]:
@@ -39,8 +40,9 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], cells: int) 
     lines = [[column.head for column in columns], *rows]
     widths = [max(map(width, texts)) for texts in zip(*lines, strict=True)]
     kept = [at for at, size in enumerate(widths) if size]
-    if _total(widths, kept) > cells:
-        kept = [at for at in kept if not columns[at].spare]
+    for at in sorted((at for at in kept if columns[at].spare), key=lambda at: columns[at].spare):
+        if _total(widths, kept) > cells:
+            kept.remove(at)
     for at in kept:
         over = _total(widths, kept) - cells
         if over > 0 and columns[at].least:
@@ -64,11 +66,11 @@ def source_table(report: Report, cells: int) -> list[str]:
         Column("dataset", right=False, least=12),
         Column("prompts"),
         Column("of rows"),
-        Column("unread"),
-        Column("doubles"),
+        Column("unread", spare=3),
+        Column("doubles", spare=2),
         Column("asked"),
         Column(f"{about}mean tok"),
-        Column(f"{about}longest"),
+        Column(f"{about}longest", spare=1),
     ]
     rows = [_source_row(scan) for scan in report.scans]
     if len(rows) > 1:
@@ -110,13 +112,13 @@ def host_table(report: Report, cells: int) -> list[str]:
     """One line for each host, and below it why it may not answer."""
     columns = [
         Column("host", right=False, least=14),
-        Column("provider", right=False, spare=True),
-        Column("quant", right=False),
+        Column("provider", right=False, spare=1),
+        Column("quant", right=False, spare=4),
         Column("context"),
-        Column("output"),
+        Column("output", spare=3),
         Column("$/M in"),
         Column("out"),
-        Column("status"),
+        Column("status", spare=2),
         Column("may"),
     ]
     every = len(report.plans)
@@ -161,7 +163,7 @@ def estimate_table(report: Report, cells: int) -> list[str]:
     columns = [
         Column("dataset", right=False, least=12),
         Column("left"),
-        Column("tok each"),
+        Column("tok each", spare=1),
         Column("tokens"),
         Column("cost"),
         Column("ends by", right=False, least=8),

@@ -24,7 +24,7 @@ BINDINGS: list[Binding] = [
     Binding(
         "plus",
         "step(1)",
-        tooltip="raise or lower the ceiling of requests in flight by about a tenth",
+        tooltip="raise or lower the ceiling in flight by about a tenth",
         group=_THROTTLE,
     ),
     Binding("minus", "step(-1)", group=_THROTTLE),
@@ -38,7 +38,7 @@ APP_BINDINGS: list[Binding] = [
     Binding(
         "ctrl+c",
         "interrupt",
-        tooltip="drain: finish what is in flight and end; pressed again: stop at once",
+        tooltip="drain: finish what is in flight; again: stop at once",
         priority=True,
     ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from rich.style import Style
+from textual.theme import BUILTIN_THEMES
 from textual.theme import Theme as TextualTheme
 
 from themes import ROLES, Theme
@@ -41,6 +42,7 @@ class Palette:
     def textual(self) -> TextualTheme:
         """The theme for Textual: every role as the CSS variable `$eg-<role>`."""
         colors = self.theme.colors or dict.fromkeys(ROLES, "ansi_default")
+        variables = {f"eg-{role.replace('_', '-')}": value for role, value in colors.items()}
         return TextualTheme(
             name=f"eaglegen-{self.theme.name}",
             primary=colors["accent"],
@@ -50,5 +52,14 @@ class Palette:
             panel=colors["surface"],
             dark=self.theme.dark,
             ansi=self.theme.mono,
-            variables={f"eg-{role.replace('_', '-')}": value for role, value in colors.items()},
+            variables=_colourless() | variables if self.theme.mono else variables,
         )
+
+
+def _colourless() -> dict[str, str]:
+    """The variables that Textual's own styles expect of a theme without colours, all neutral."""
+    wanted = BUILTIN_THEMES["ansi-dark"].variables
+    neutral = {
+        name: value if name.endswith("-style") else "ansi_default" for name, value in wanted.items()
+    }
+    return neutral | {"input-cursor-text-style": "reverse"}

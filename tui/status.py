@@ -26,14 +26,20 @@ def show_status(folder: Path, *, as_json: bool) -> int:
             if known
             else f"{folder} is no run directory (it has no {STATUS})"
         )
-    age = SystemClock().wall() - datetime.fromisoformat(record["heartbeat_at"]).timestamp()
-    live = is_held(folder)
-    record |= {"heartbeat_age_s": round(age, 1), "live": live}
-    if as_json:
-        sys.stdout.buffer.write(dump_line(record))
-    else:
-        sys.stdout.write("\n".join(_lines(record, age, live=live)) + "\n")
+    try:
+        data = _told(record, live=is_held(folder), as_json=as_json)
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(f"{folder / STATUS} is no status of a run") from None
+    sys.stdout.buffer.write(data)
     return int(ExitCode.OK)
+
+
+def _told(record: dict[str, Any], *, live: bool, as_json: bool) -> bytes:
+    age = SystemClock().wall() - datetime.fromisoformat(record["heartbeat_at"]).timestamp()
+    lines = "\n".join(_lines(record, age, live=live)) + "\n"
+    if as_json:
+        return dump_line(record | {"heartbeat_age_s": round(age, 1), "live": live})
+    return lines.encode("utf-8", "backslashreplace")
 
 
 def _lines(record: dict[str, Any], age: float, *, live: bool) -> list[str]:

@@ -15,7 +15,7 @@ from rich.color import Color, ColorSystem
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.control import Control
 from rich.style import Style
-from textual._compositor import ChopsUpdate, CompositorUpdate
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
 
 _ATTRIBUTES = (
@@ -40,9 +40,9 @@ PLAIN = Ink()
 
 
 class TightUpdate(CompositorUpdate):
-    """Draws the same cells as the update it wraps, in fewer bytes."""
+    """Draws the same cells as the update it wraps, whole or partial, in fewer bytes."""
 
-    def __init__(self, update: ChopsUpdate) -> None:
+    def __init__(self, update: ChopsUpdate | LayoutUpdate) -> None:
         self._update = update
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -54,7 +54,9 @@ class TightUpdate(CompositorUpdate):
         system = ColorSystem[(console.color_system or "truecolor").upper()]
         out: list[str] = []
         ink = PLAIN
-        for x, y, strip in self._pieces():
+        update = self._update
+        pieces = _whole(update) if isinstance(update, LayoutUpdate) else _partial(update)
+        for x, y, strip in pieces:
             out.append(Control.move_to(x, y).segment.text)
             for segment in strip:
                 wanted = _ink(segment.style or Style.null(), system)
@@ -64,13 +66,18 @@ class TightUpdate(CompositorUpdate):
         out.append(change(ink, PLAIN))
         return "".join(out)
 
-    def _pieces(self) -> Iterator[tuple[int, int, Strip]]:
-        update = self._update
-        for y, left, right in update.spans:
-            for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
-                start, stop = max(x, left), min(end, right)
-                if strip is not None and start < stop:
-                    yield start, y, strip.crop(start - x, stop - x)
+
+def _partial(update: ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
+    for y, left, right in update.spans:
+        for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            start, stop = max(x, left), min(end, right)
+            if strip is not None and start < stop:
+                yield start, y, strip.crop(start - x, stop - x)
+
+
+def _whole(update: LayoutUpdate) -> Iterator[tuple[int, int, Strip]]:
+    for y, strips in enumerate(update.strips, update.region.y):
+        yield update.region.x, y, Strip.join(strips)
 
 
 def change(before: Ink, after: Ink) -> str:

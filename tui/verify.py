@@ -5,28 +5,47 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from engine.errors import ExitCode
 from engine.format import compact, percent, plural, safe_text, thousands
 from engine.jsonlines import dump_line
-from engine.readers import vocabulary_of
+from engine.rundir import is_held
 from engine.settings import load_settings
+from engine.survey import make_kit, processes_for
 from engine.verify import DatasetReport, ProviderReport, Report, read_run, verify_run
+from engine.workers import workers
 
 _GRADES = ("engine", "matched", "ambiguous", "mismatch", "unverified")
+_FAULTS_SHOWN = 20
 
 
 def verify(folder: Path, *, as_json: bool) -> int:
     """Audit and print; structural faults give exit 3, grades are only reported."""
     manifest = read_run(folder)
-    codes = vocabulary_of(manifest, load_settings(Path.cwd()))
-    report = verify_run(folder, manifest, codes)
+    settings = load_settings(Path.cwd())
+    live = is_held(folder)
+    make = partial(make_kit, manifest.endpoint, settings.tokenizer_path, settings.cache_dir)
+    with workers(make, processes_for(folder, live=live)) as work:
+        report = verify_run(folder, manifest, work, live=live)
     if as_json:
-        sys.stdout.buffer.write(dump_line(asdict(report)))
+        sys.stdout.buffer.write(dump_line(_record(report)))
     else:
         sys.stdout.write("\n".join(_lines(report)) + "\n")
     return int(ExitCode.INCOMPLETE if report.fault_count else ExitCode.OK)
+
+
+def _record(report: Report) -> dict[str, Any]:
+    """The report as one flat record for each dataset and provider."""
+    record = asdict(report)
+    for part in record["datasets"]:
+        part.update(part.pop("tally"))
+        del part["providers"], part["faults"]
+    for provider in record["providers"].values():
+        provider.update(provider.pop("tally"))
+    return record
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -35,45 +54,69 @@ def _lines(report: Report) -> Iterator[str]:
     if report.providers:
         yield ""
         yield "providers"
-    for provider in sorted(report.providers.values(), key=lambda p: -p.rows):
+    for provider in sorted(report.providers.values(), key=lambda p: -p.tally.rows):
         yield from _provider(provider, report.tokenizer)
     yield ""
+    if report.live:
+        yield "The run is live: this is how it stood when the audit began."
+    folder = safe_text(report.folder)
     if not report.fault_count:
-        yield f"✓ {safe_text(report.folder)}: no structural fault"
+        yield f"✓ {folder}: no structural fault"
         return
-    for fault in report.faults:
+    for fault in report.faults[:_FAULTS_SHOWN]:
         yield f"✗ {safe_text(fault.place)}: {safe_text(fault.what)}"
-    yield f"✗ {plural(report.fault_count, 'structural fault')} in {safe_text(report.folder)}"
+    yield f"✗ {plural(report.fault_count, 'structural fault')} in {folder}"
 
 
 def _dataset(part: DatasetReport) -> Iterator[str]:
-    yield (
-        f"{part.name} · {thousands(part.prompts)} prompts: "
-        f"{thousands(part.prompts_with_rows)} with rows "
-        f"({percent(part.prompts_with_rows, part.prompts)}), {thousands(part.failed)} failed"
-    )
+    tally = part.tally
+    yield f"{part.name} · {_totals(part)}"
     grades = ", ".join(
-        f"{thousands(part.grades[grade])} {grade}" for grade in _GRADES if part.grades[grade]
+        f"{thousands(tally.grades[grade])} {grade}" for grade in _GRADES if tally.grades[grade]
     )
-    yield f"    {plural(part.rows, 'row')}: {grades or 'none'}"
-    flags = ", ".join(f"{thousands(n)} {flag}" for flag, n in part.flags.most_common())
+    yield f"    {plural(tally.rows, 'row')}: {grades or 'none'}"
+    flags = ", ".join(f"{thousands(n)} {flag}" for flag, n in tally.flags.most_common())
     yield (
-        f"    {compact(part.exportable_tokens)} of {compact(part.completion_tokens)} "
-        f"completion tokens can be exported" + (f"; flagged: {flags}" if flags else "")
+        f"    {compact(tally.exportable_tokens)} tokens can be exported, of "
+        f"{compact(tally.completion_tokens)} that were counted"
+        + (f"; flagged: {flags}" if flags else "")
     )
-    open_ = part.requests - part.rows - part.attempts
-    if open_ > 0:
-        yield f"    {plural(open_, 'request')} without a known outcome; the next run records them"
+    yield from (f"    {note}" for note in _notes(part))
+
+
+def _totals(part: DatasetReport) -> str:
+    with_rows = thousands(part.prompts_with_rows)
+    if part.prompts is None:
+        return f"not in the manifest any more: {with_rows} prompts with rows"
+    return (
+        f"{thousands(part.prompts)} prompts: {with_rows} with rows "
+        f"({percent(part.prompts_with_rows, part.prompts)}), {thousands(part.failed)} failed, "
+        f"{thousands(part.invalid)} invalid"
+    )
+
+
+def _notes(part: DatasetReport) -> Iterator[str]:
+    if part.surplus and part.prompts is not None:
+        yield f"{plural(part.surplus, 'prompt')} beyond the manifest's total: its source changed"
+    if part.open:
+        yield f"{plural(part.open, 'request')} without a known outcome; the next run records them"
+    if part.set_aside:
+        yield f"{plural(part.set_aside, 'torn line')} moved aside by a resume, in *.torn"
 
 
 def _provider(provider: ProviderReport, tokenizer: str) -> Iterator[str]:
-    name = safe_text(provider.name)
+    name, tally = safe_text(provider.name), provider.tally
     if tokenizer == "none":
-        yield f"    {name}: {plural(provider.rows, 'row')}"
+        yield f"    {name}: {plural(tally.rows, 'row')}"
         return
     yield (
-        f"    {name}: {percent(provider.sure, provider.rows)} of "
-        f"{plural(provider.rows, 'row')} sure, profile {provider.profile or 'unknown'}"
+        f"    {name}: {percent(tally.sure, tally.rows)} of "
+        f"{plural(tally.rows, 'row')} sure, profile {provider.profile or 'unknown'}"
     )
     if provider.prompt_words:
         yield f"        {safe_text(provider.prompt_words)}"
+    if tally.other_prompt:
+        rows = plural(tally.other_prompt, "row")
+        yield f"        renders another prompt than the template's in {rows} (its own ids are kept)"
+    if tally.miscounted:
+        yield f"        counts other than its own ids in {plural(tally.miscounted, 'row')}"

@@ -67,16 +67,16 @@ def declare_tools_message(tools: Sequence[Any], *, variant: str = kimi.KIMI_K25)
 
 def with_declared_tools(
     messages: Sequence[Message], tools: Sequence[Any], *, variant: str = kimi.KIMI_K25
-) -> list[Message]:
+) -> list[dict[str, Any]]:
     """The messages to send for `tools_mode = "raw"`: the same prompt without a parameter.
 
     K2-Thinking would take the declaration for the system prompt and leave its default one out,
     so that one is sent too.
     """
-    declared: list[Message] = [declare_tools_message(tools, variant=variant)]
+    declared = [declare_tools_message(tools, variant=variant)]
     if variant == kimi.KIMI_K2_THINKING and (not messages or messages[0].get("role") != "system"):
         declared.append({"role": "system", "content": kimi.DEFAULT_SYSTEM_PROMPT})
-    return [*declared, *messages]
+    return [*declared, *map(dict, messages)]
 
 
 def _declared(tools: Sequence[Any], variant: str) -> str:

@@ -1,4 +1,4 @@
-"""What the screen is drawn from: charts, bars, lines and the share-out of the space, without one."""
+"""What the screen is drawn from: charts, bars, lines, and the share-out of the space."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_chart_grows_from_the_right() -> None:
 
 def test_columns_are_means_so_that_dips_stay() -> None:
     shown = chart.columns(Series(0.0, 60.0, (9.0, 1.0, 9.0, 9.0, None, 4.0, None, None)), 4)
-    assert shown.values == [9.0, None, 4.0, None] or shown.values == [5.0, 9.0, 4.0, None]
+    assert shown.values == [5.0, 9.0, 4.0, None]
 
 
 def test_at_least_five_minutes_are_shown_where_there_are_as_many() -> None:
@@ -48,7 +48,7 @@ def test_a_column_keeps_its_value_while_time_goes_on() -> None:
     values = tuple(float(n % 7) for n in range(400))
     before = chart.columns(Series(1000.0, 1.0, values[:330]), 60).values
     after = chart.columns(Series(1003.0, 1.0, values[3:333]), 60).values
-    assert before[-50:-2] == after[-51:-3] or before[-50:-2] == after[-50:-2]
+    assert before[1:] == after[:-1]
 
 
 def test_the_tallest_of_several_lines_is_the_maximum() -> None:
@@ -240,7 +240,7 @@ def test_without_a_verdict_the_count_stands_in_its_place() -> None:
 def test_a_total_that_is_not_the_manifest_s_says_so() -> None:
     view = DatasetView("B6", "running", 14_210, manifest_prompts=15_000)
     assert words.label(view) == "B6 · 14,210 prompts (manifest 15,000)"
-    assert words.label(DatasetView("a" * 40, "running", 15_000), 24) == "aaaaa… · 15,000 prompts"
+    assert words.label(DatasetView("a" * 40, "running", 15_000), 24) == "aaaaaa… · 15,000 prompts"
 
 
 # alarms

@@ -11,10 +11,11 @@ def _note(head: str, text: str) -> Line:
 
 
 LEGEND: list[Line] = [
-    _note("prompts", "ok + failed + invalid + in flight + left = the manifest's total"),
-    _note("errors", "failed attempts of all attempts: retried, so not failed prompts"),
+    _note("prompts", "ok + failed + invalid + in flight + left = manifest's total"),
+    _note("errors", "failed attempts of all attempts; most are retried"),
     _note(
         "chart", f"from zero up to max; {glyphs.ZERO} nothing came; {glyphs.GAP} work was paused"
     ),
+    _note("rate", "rows written per second, most of them one prompt each"),
     _note("bar", f"{glyphs.FULL} done   {glyphs.HALF} in flight   {glyphs.REST} left"),
 ]

@@ -20,6 +20,8 @@ from tui.questions import Question
 from tui.widgets.canvas import Canvas
 
 _INNER = 72
+_FRAME = 4
+"""Lines around a dialog's text: its border, and the message and keys below it."""
 _NAMES = {"escape": "esc", "enter": "enter"}
 
 
@@ -39,7 +41,10 @@ class AskScreen(ModalScreen[str]):
 
     def compose(self) -> ComposeResult:
         """The box with the sentences and the answers."""
-        lines = [*((Span(text),) for text in self._question.lines), (), *self._answers()]
+        answers = self._answers()
+        lines = [*((Span(text),) for text in self._question.lines), (), *answers]
+        if self.app.size.height < len(lines) + _FRAME:
+            lines = answers  # a tiny screen keeps the keys
         canvas = Canvas(self._palette)
         canvas.styles.height = len(lines)
         canvas.paint(lines)

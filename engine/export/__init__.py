@@ -1,0 +1,1 @@
+"""Training files for the trainers of draft heads, from the rows of a run."""
