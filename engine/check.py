@@ -203,7 +203,9 @@ class _Checker:
             reckoned,
             max_cost_usd=self._manifest.limits.max_cost_usd,
             balance_usd=asked.account.balance_usd,
-            paid=asked.pages.api == "openrouter" or self._offline,
+            paid=asked.pages.api == "openrouter"
+            or (self._offline and self._endpoint.api == "auto"),
+            asked=not self._offline,
         )
 
 

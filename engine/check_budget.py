@@ -52,9 +52,14 @@ def assumptions(reckoned: Estimate) -> list[str]:
 
 
 def money_findings(
-    reckoned: Estimate, *, max_cost_usd: float | None, balance_usd: float | None, paid: bool
+    reckoned: Estimate,
+    *,
+    max_cost_usd: float | None,
+    balance_usd: float | None,
+    paid: bool,
+    asked: bool = True,
 ) -> Iterator[Finding]:
-    """What the estimate means; `paid`: the endpoint is one that bills."""
+    """What the estimate means; `paid`: the endpoint is one that bills, `asked`: not offline."""
     cost = reckoned.cost_usd
     if not any(need.left for need in reckoned.needs):
         if any(need.generations for need in reckoned.needs):
@@ -66,7 +71,8 @@ def money_findings(
         return
     if cost is None:
         text = "the prices are not known, so neither is the cost; max_cost_usd cannot act on it"
-        yield warn("estimate", "price", text, "See the findings about the endpoint.")
+        fix = "See the findings about the endpoint." if asked else "Check without --offline."
+        yield warn("estimate", "price", text, fix)
         return
     yield ok("estimate", "price", _price(cost, reckoned))
     yield from _cap(reckoned, max_cost_usd)
@@ -77,6 +83,8 @@ def money_findings(
 def span_words(cases: Cases, *, measured: bool) -> str:
     """`$31.20 to $210.00`, with the middle in front where it is measured."""
     low, middle, high = cases
+    if money(low) == money(high):
+        return money(low)
     wide = f"{money(low)} to {money(high)}"
     return f"about {money(middle)} ({wide})" if measured else wide
 

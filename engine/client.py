@@ -22,6 +22,9 @@ _CONNECT_S = 30.0
 _KEEP_ALIVE_S = 15.0
 _SPARE_DESCRIPTORS = 256
 _CAUSES = 8
+_KEY_LENGTH = 16
+"""A shorter key (`EMPTY`, `token`) is no secret, and its letters may stand in any paid answer."""
+_REFUSED = 400
 _UNBOUNDED = 1_000_000  # the schedule keeps the bound, so nothing ever queues inside the pool
 
 
@@ -102,7 +105,10 @@ class Client:
         except (ValueError, AssertionError, RuntimeError) as error:
             # aiohttp's parser and httpx's decoders let these escape on malformed replies
             return self._failure(error)
-        return Exchange(reply.status_code, reply.headers, self._masked(reply.content))
+        body = reply.content
+        if len(self._secret) >= _KEY_LENGTH or reply.status_code >= _REFUSED:
+            body = self._masked(body)
+        return Exchange(reply.status_code, reply.headers, body)
 
     def _masked(self, body: bytes) -> bytes:
         """A server may quote the key it was given; the reply goes into files and onto screens."""

@@ -137,7 +137,8 @@ class Framer:
         if queue.state == "running" and self._earlier_unfinished(queue.name):
             return "runs in the slots that the dataset before leaves free"
         if queue.state == "running" and queue.exhausted and not queue.ready:
-            return "its last prompts are in flight; the next dataset takes the free slots"
+            next_ = "; the next dataset takes the free slots" if self._goes_on(queue.name) else ""
+            return f"its last prompts are in flight{next_}"
         if queue.state == "done" and plan.stop < queue.prompts:
             return f"pilot of {plan.stop} done"
         return "waits for the datasets before it" if queue.state == "queued" else ""
@@ -149,6 +150,11 @@ class Framer:
             if queue.state == "running":
                 return True
         return False
+
+    def _goes_on(self, name: str) -> bool:
+        queues = list(self._session.schedule.queues.values())
+        place = [queue.name for queue in queues].index(name)
+        return any(queue.state in {"queued", "running"} for queue in queues[place + 1 :])
 
     def _waiting(self, held: float | None, now: float) -> str:
         session = self._session
@@ -189,7 +195,7 @@ class Framer:
         total = sum(view.cost_usd or 0.0 for view in views)
         for view in views:
             if view.state in {"queued", "running", "paused"}:
-                total += (view.left + view.in_flight) * known.get(view.name, mean)
+                total += _rows_left(view, views) * known.get(view.name, mean)
         return total
 
 
@@ -245,9 +251,7 @@ def _eta(
         return None, NO_LIMIT
     target = min(queue.prompts, plan.stop)
     done = queue.ok + queue.failed + queue.invalid
-    mine = stats.totals.rows - stats.totals.restored_rows
-    per_prompt = max(1.0, mine / queue.ok) if queue.ok >= _TURNS_KNOWN_AFTER and mine else 1.0
-    prompts = max(0, target - done) * per_prompt / rate
+    prompts = max(0, target - done) * _rows_per_prompt(stats.totals.rows, queue.ok) / rate
     budget = plan.dataset.token_budget
     if budget is None or not stats.tokens.count:
         return prompts, "prompts"
@@ -260,10 +264,20 @@ def _run_eta(views: tuple[DatasetView, ...], rate: float) -> float | None:
     if rate <= 0:
         return None
     unfinished = [view for view in views if view.state in {"queued", "running"}]
-    return (
-        sum(
-            (view.pilot or view.prompts) - view.ok - view.failed - view.invalid
-            for view in unfinished
-        )
-        / rate
-    )
+    return sum(_rows_left(view, views) for view in unfinished) / rate
+
+
+def _rows_left(view: DatasetView, views: tuple[DatasetView, ...]) -> float:
+    """Rows that a dataset still needs, by its prompts or by its token budget."""
+    prompts = (view.pilot or view.prompts) - view.ok - view.failed - view.invalid
+    rows = max(0, prompts) * _rows_per_prompt(view.rows, view.ok)
+    known = [v.mean_completion_tokens for v in views if v.mean_completion_tokens]
+    each = view.mean_completion_tokens or (sum(known) / len(known) if known else None)
+    if view.token_budget is None or each is None:
+        return rows
+    return min(rows, max(0.0, (view.token_budget - view.completion_tokens) / each))
+
+
+def _rows_per_prompt(rows: int, ok: int) -> float:
+    """Conversations have a row for each of their turns."""
+    return max(1.0, rows / ok) if ok >= _TURNS_KNOWN_AFTER else 1.0

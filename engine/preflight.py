@@ -25,11 +25,18 @@ async def inspect(client: Client, endpoint: Endpoint) -> EndpointFacts:
     models = await client.get("/models")
     if isinstance(models, Failure):
         raise unreachable(endpoint, fault_of_exception(models.names, models.message))
+    if models.status in AUTH_STATUS:
+        raise _key_refused(models.status, "/models")
     entries = model_entries(models)
     api = resolve_api(endpoint, entries)
     if api == "openrouter":
         await _check_key(client)
         return await _openrouter(client, endpoint, entries)
+    if api in {"vllm", "sglang"} and entries and find_model(entries, endpoint.model) is None:
+        served = ", ".join(str(entry.get("id")) for entry in entries)
+        raise EndpointError(
+            f"the server has no model {endpoint.model}", hint=f"It serves {served}."
+        )
     wants_ids = endpoint.token_ids in {"auto", "yes"} and endpoint.tokenizer != "none"
     return EndpointFacts(
         api=api, token_ids=wants_ids and api in {"vllm", "sglang"}, avoidable=False
@@ -49,10 +56,14 @@ def resolve_api(endpoint: Endpoint, entries: list[Mapping[str, Any]]) -> str:
 async def _check_key(client: Client) -> None:
     answer = await client.get("/key")
     if isinstance(answer, Exchange) and answer.status in AUTH_STATUS:
-        action = FAMILIES["auth"].action
-        raise EndpointError(
-            f"the endpoint does not accept the key (HTTP {answer.status} on /key)", hint=action
-        )
+        raise _key_refused(answer.status, "/key")
+
+
+def _key_refused(status: int, path: str) -> EndpointError:
+    return EndpointError(
+        f"the endpoint does not accept the key (HTTP {status} on {path})",
+        hint=FAMILIES["auth"].action,
+    )
 
 
 async def _openrouter(

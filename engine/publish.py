@@ -85,11 +85,11 @@ def write_early_end(folder: Path, snapshot: Snapshot, *, begun: bool) -> None:
     Where it had not begun to work, what an earlier session counted still holds.
     """
     record = status(snapshot)
-    earlier = None if begun else read_json(folder / STATUS)
-    if isinstance(earlier, dict) and isinstance(earlier.get("datasets"), list):
-        record |= {name: earlier[name] for name in _OF_THE_WORK if name in earlier}
-        record["datasets"] = [_at_rest(view) for view in earlier["datasets"]]
-    with suppress(OSError):
+    with suppress(OSError, KeyError, TypeError):  # an old or missing heartbeat says so itself
+        earlier = None if begun else read_json(folder / STATUS)
+        if earlier is not None:
+            record |= {name: earlier[name] for name in _OF_THE_WORK}
+            record["datasets"] = [_at_rest(view) for view in earlier["datasets"]]
         write_atomically(folder / STATUS, dump(record))
 
 

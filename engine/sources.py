@@ -98,7 +98,7 @@ class PromptFeed:
 def _guarded(rows: Iterator[Row], path: Path) -> Iterator[Row]:
     try:
         yield from rows
-    except (OSError, EOFError, zlib.error, csv.Error) as error:
+    except (OSError, EOFError, ValueError, zlib.error, csv.Error) as error:
         raise SourceError(f"{path}: cannot be read on: {error}") from error
 
 

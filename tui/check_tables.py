@@ -198,7 +198,7 @@ def _estimate_row(need: Need, low: Part, high: Part) -> list[str]:
     return [
         _name(need.name),
         thousands(need.left),
-        f"{'' if need.measured else '~'}{compact(each.low)}-{compact(each.high)}",
+        f"{'' if need.measured else '~'}{_tokens(each.low, each.high)}",
         _tokens(low.completion_tokens, high.completion_tokens),
         _dollars(low.cost_usd, high.cost_usd),
         ends,
@@ -206,13 +206,15 @@ def _estimate_row(need: Need, low: Part, high: Part) -> list[str]:
 
 
 def _tokens(low: float, high: float) -> str:
-    return f"{compact(low)}-{compact(high)}"
+    few, many = compact(low), compact(high)
+    return few if few == many else f"{few}-{many}"
 
 
 def _dollars(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return money(None)
-    return f"{money(low)}-{money(high).removeprefix('$')}"
+    little, much = money(low), money(high)
+    return little if little == much else f"{little}-{much.removeprefix('$')}"
 
 
 def _name(name: str) -> str:

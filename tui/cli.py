@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from engine.errors import EaglegenError, ExitCode
+from engine.format import safe_text
 
 app = typer.Typer(
     name="eaglegen-tui",
@@ -209,7 +210,9 @@ def main() -> None:
     try:
         app()
     except EaglegenError as error:
-        sys.stderr.write(f"eaglegen-tui: {error}\n")
+        # an error may quote a server or a file
+        lines = (safe_text(line) for line in str(error).split("\n"))
+        sys.stderr.write("eaglegen-tui: " + "\n".join(lines) + "\n")
         sys.exit(int(error.exit_code))
     except KeyboardInterrupt:
         sys.exit(int(ExitCode.INTERRUPTED))

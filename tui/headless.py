@@ -112,7 +112,8 @@ def closing_line(snapshot: Snapshot) -> str:
     unknown = snapshot.cost_unknown_attempts
     also = f", {unknown} requests of unknown cost" if unknown else ""
     return (
-        f"{snapshot.run} {snapshot.state}{why}. {rows} rows in {snapshot.output}, "
+        f"{safe_text(snapshot.run)} {snapshot.state}{why}. "
+        f"{rows} rows in {safe_text(snapshot.output)}, "
         f"cost {money(snapshot.cost_usd)}{also}, {duration(snapshot.elapsed_s)} "
         f"(exit {snapshot.exit_code})"
     )

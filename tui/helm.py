@@ -115,5 +115,7 @@ def _journal(snapshot: Snapshot) -> Line:
     if not snapshot.journal:
         return ()
     newest = max(snapshot.journal, key=lambda entry: entry.at)
-    about = f"{fmt.safe_text(newest.dataset)}: " if newest.dataset else ""
+    about = ""
+    if newest.dataset and newest.dataset not in newest.text:
+        about = f"{fmt.safe_text(newest.dataset)}: "
     return (Span(f"{local_hms(newest.at)} {about}{fmt.safe_text(newest.text)}", "dim"),)

@@ -33,12 +33,12 @@ NO = ("n", "escape")
 def skip(view: DatasetView) -> Question:
     """Before a dataset is skipped."""
     waiting = f", {fmt.thousands(view.waiting)} of them wait for a retry" if view.waiting else ""
-    flying = fmt.plural(view.in_flight, "request")
+    flying = f"{fmt.plural(view.in_flight, 'request')} in flight will finish and be kept."
     return Question(
         f"Skip {words.label(view)}?",
         (
             f"{fmt.plural(view.left, 'prompt')} left will not be asked{waiting}.",
-            f"{flying} in flight will finish and be kept.",
+            flying if view.in_flight else "Nothing of it is in flight.",
             "The skip survives a resume; s on it again takes it back.",
         ),
         (Choice(YES, "yes", "skip it"), Choice(NO, "", "keep it")),

@@ -37,6 +37,8 @@ class Ink(NamedTuple):
 
 
 PLAIN = Ink()
+_SYSTEMS = {"standard": ColorSystem.STANDARD, "256": ColorSystem.EIGHT_BIT}
+"""Rich's names of what a terminal can show, where that is less than 24-bit colour."""
 
 
 class TightUpdate(CompositorUpdate):
@@ -51,7 +53,7 @@ class TightUpdate(CompositorUpdate):
 
     def render_segments(self, console: Console) -> str:
         """The terminal sequences; they leave the terminal's style reset."""
-        system = ColorSystem[(console.color_system or "truecolor").upper()]
+        system = _SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
         out: list[str] = []
         ink = PLAIN
         update = self._update

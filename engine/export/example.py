@@ -128,9 +128,7 @@ def written(text: str, kit: Kit) -> Written:
     return Written(text, reasoning, content, closed=True)
 
 
-def rendered(
-    kit: Kit, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any] | None
-) -> str:
+def rendered(kit: Kit, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any] | None) -> str:
     """A prompt as the model's template makes it; raises LeftOutError."""
     try:
         return render_prompt(messages, tools=tools, **kit.reading)

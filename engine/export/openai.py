@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from engine.export.example import Example, LeftOutError, Written, rendered
-from engine.tokens.layouts import CLOSE, OPEN
+from engine.tokens.layouts import OPEN
 from engine.tokens.template import DECLARING_NAME
 from engine.tokens.tool_calls import (
     CALL_ARGUMENT,
@@ -68,16 +68,37 @@ def _undeclared(example: Example) -> Sequence[Mapping[str, Any]]:
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message with texts only, and arguments as JSON: types that no other row changes."""
-    found: dict[str, Any] = {"role": message["role"], "content": message.get("content") or ""}
-    for key in ("name", "tool_call_id", "reasoning_content"):
-        if message.get(key):
-            found[key] = str(message[key])
-    if message["role"] == "tool" and "tool_call_id" not in found:
+    found = _filled(
+        str(message.get("role")),
+        str(message.get("content") or ""),
+        name=str(message.get("name") or ""),
+        tool_call_id=str(message.get("tool_call_id") or ""),
+        reasoning=str(message.get("reasoning_content") or ""),
+        calls=[_plain_call(call) for call in message.get("tool_calls") or ()],
+    )
+    if found["role"] == "tool" and not found["tool_call_id"]:
         raise LeftOutError("tool_without_id")
-    if message.get("tool_calls"):
-        found["tool_calls"] = [_plain_call(call) for call in message["tool_calls"]]
     return found
+
+
+def _filled(
+    role: str,
+    content: str,
+    *,
+    name: str = "",
+    tool_call_id: str = "",
+    reasoning: str = "",
+    calls: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """A message with every key, so that no row changes a column's type (load_dataset)."""
+    return {
+        "role": role,
+        "content": content,
+        "name": name,
+        "reasoning_content": reasoning,
+        "tool_calls": list(calls),
+        "tool_call_id": tool_call_id,
+    }
 
 
 def _plain_call(call: Any) -> dict[str, Any]:
@@ -93,13 +114,8 @@ def _plain_call(call: Any) -> dict[str, Any]:
 
 def _answer(written: Written) -> dict[str, Any]:
     if not written.closed:  # the template takes an answer that opens a thought as it is
-        return {"role": "assistant", "content": OPEN + written.content}
+        return _filled("assistant", OPEN + written.content)
     if not written.reasoning and written.content.startswith(OPEN):
         raise LeftOutError("renders_otherwise")
     content, calls = parsed_calls(written.content)
-    answer: dict[str, Any] = {"role": "assistant", "content": content}
-    if CLOSE in written.text:
-        answer["reasoning_content"] = written.reasoning
-    if calls:
-        answer["tool_calls"] = calls
-    return answer
+    return _filled("assistant", content, reasoning=written.reasoning, calls=calls)

@@ -32,9 +32,7 @@ def explicit_turns(example: Example) -> list[Turn]:
     """
     messages = _explicit(example)
     first_open = end_of_history(messages)
-    return [
-        _turn(message, in_chain=index >= first_open) for index, message in enumerate(messages)
-    ]
+    return [_turn(message, in_chain=index >= first_open) for index, message in enumerate(messages)]
 
 
 def plain_turns(example: Example, *, systems: bool) -> list[Turn]:

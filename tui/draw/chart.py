@@ -34,7 +34,7 @@ def columns(series: Series, count: int) -> Columns:
     """The newest `count` columns of a series, each the mean of the values that fall into it.
 
     Columns are cut at multiples of their width on the clock, so that a bucket keeps its value
-    while the chart moves on.
+    while the chart moves on. What lies before the first value is not a pause: it is left out.
     """
     if count <= 0 or series.width <= 0 or not series.values:
         return Columns([], series.width)
@@ -44,8 +44,9 @@ def columns(series: Series, count: int) -> Columns:
     buckets: dict[int, list[float | None]] = {}
     for place, value in enumerate(series.values):
         buckets.setdefault((first + place) // merged, []).append(value)
-    means = [_mean(values) for values in buckets.values()]
-    return Columns(means[-count:], series.width * merged)
+    means = [_mean(values) for values in buckets.values()][-count:]
+    begun = next((place for place, mean in enumerate(means) if mean is not None), len(means))
+    return Columns(means[begun:], series.width * merged)
 
 
 def _mean(values: list[float | None]) -> float | None:

@@ -22,7 +22,10 @@ _QUEUED = ("state", "prompts", "tokens")
 
 def wanted(view: DatasetView) -> int:
     """Lines that the pane of a dataset in this state can fill."""
-    return {_QUEUED: 4, _ENDED: 7}.get(_growth(view), len(_LIVE))
+    growth = _growth(view)
+    if growth is _ENDED:
+        return 10 if view.errors else 7
+    return 4 if growth is _QUEUED else len(growth)
 
 
 def pane(view: DatasetView, cells: int, rows: int, now: float, run: RunState) -> list[Line]:
