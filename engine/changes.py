@@ -1,6 +1,6 @@
 """What one session of a run asks differently from the one before, in words for the journal.
 
-What may not change is the run's identity (`engine.rundir.differs`); everything else may (DESIGN §4).
+What may not change is the run's identity (`engine.rundir.differs`); all else may (DESIGN §4).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def changes(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     after = {dataset["name"]: dataset for dataset in now["datasets"]}
     if list(before) != list(after):
         yield f"datasets: was {', '.join(before)}; now {', '.join(after)}"
-    for name in after:
+    for name, dataset in after.items():
         if name in before:
-            yield from _values(name, before[name], after[name], _OF_A_DATASET)
+            yield from _values(name, before[name], dataset, _OF_A_DATASET)
 
 
 def _values(

@@ -9,6 +9,7 @@ import asyncio
 import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import TracebackType
 from typing import Self
 
@@ -48,6 +49,25 @@ class Failure:
     message: str
 
 
+class _Http(httpx_aiohttp.HttpxAiohttpClient):
+    """httpx's settings, proxies and certificates, without what its `request` adds to each request.
+
+    Merging headers, looking for cookies and following redirects cost as much CPU as all that the
+    engine does with a reply, and the stream that it wraps ties each reply, body and all, into a
+    reference cycle that only the garbage collector frees.
+    """
+
+    async def exchange(self, request: httpx.Request) -> httpx.Response:
+        """Send a complete request; the response has its whole body."""
+        response = await self._transport_for_url(request.url).handle_async_request(request)
+        try:
+            await response.aread()
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
+
+
 class Client:
     """Talks to one endpoint; use as an async context."""
 
@@ -57,11 +77,12 @@ class Client:
         sent = {"content-type": "application/json", **headers}
         if key:
             sent["authorization"] = f"Bearer {key}"
-        self._http = httpx_aiohttp.HttpxAiohttpClient(
+        self._http = _Http(
             headers=sent,
             timeout=httpx.Timeout(None, connect=_CONNECT_S),
             limits=httpx.Limits(max_connections=_UNBOUNDED, keepalive_expiry=_KEEP_ALIVE_S),
         )
+        self._timeout = self._http.timeout.as_dict()
 
     async def __aenter__(self) -> Self:
         await self._http.__aenter__()
@@ -94,11 +115,11 @@ class Client:
         headers: Mapping[str, str] | None,
     ) -> Exchange | Failure:
         try:
-            async with asyncio.timeout(deadline_s):
-                reply = await self._http.request(
-                    method, self._base + path, content=body, headers=headers
-                )
-        except TimeoutError:
+            async with asyncio.timeout(deadline_s) as limit:
+                reply = await self._http.exchange(self._request(method, path, body, headers))
+        except TimeoutError as error:
+            if not limit.expired():  # the system's own, such as ETIMEDOUT
+                return self._failure(error)
             return Failure(("Deadline",), f"no complete reply within {deadline_s:.0f} s")
         except (httpx.HTTPError, httpx.InvalidURL, aiohttp.ClientError, OSError) as error:
             return self._failure(error)
@@ -109,6 +130,19 @@ class Client:
         if len(self._secret) >= _KEY_LENGTH or reply.status_code >= _REFUSED:
             body = self._masked(body)
         return Exchange(reply.status_code, reply.headers, body)
+
+    def _request(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None
+    ) -> httpx.Request:
+        sent = self._http.headers.copy()
+        sent.update(headers)
+        return httpx.Request(
+            method,
+            _url(self._base + path),
+            headers=sent,
+            content=body,
+            extensions={"timeout": self._timeout},
+        )
 
     def _masked(self, body: bytes) -> bytes:
         """A server may quote the key it was given; the reply goes into files and onto screens."""
@@ -133,6 +167,12 @@ def ensure_descriptors(concurrency: int) -> None:
             hint=f"{fewer} the limit (ulimit -Hn).",
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+@lru_cache(maxsize=16)
+def _url(address: str) -> httpx.URL:
+    """An address parsed once: every request of a run goes to the same one."""
+    return httpx.URL(address)
 
 
 def _chain(error: BaseException) -> tuple[tuple[str, ...], str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from engine.attempt import cancelled_fault, messages_of, perform
+from engine.attempt import cancelled_fault, choose_hosts, messages_of, perform
 from engine.errors import EaglegenError
 from engine.faults import Fault, fault
 from engine.feeder import Batch
@@ -88,8 +88,10 @@ class Conductor:
             return
         for job in jobs:
             job.attempt += 1
+            ignore = choose_hosts(session, job)
             job.started_at = session.clock.wall()
-            session.sink.put(f"{job.prompt.dataset}/{SENT}", sent_record(job, job.started_at))
+            record = sent_record(job, job.started_at, ignore)
+            session.sink.put(f"{job.prompt.dataset}/{SENT}", record)
         await session.sink.commit()
         if session.course.stopping:
             for job in jobs:

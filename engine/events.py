@@ -22,6 +22,8 @@ class RowSaved:
     started_at: float
     """Epoch seconds at which the successful attempt was sent."""
     latency_s: float
+    settles: int = 0
+    """Earlier attempts, billed unseen at most once, whose reply this is (a hit of the cache)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,12 @@ UNKNOWN = "?"
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e", "\x00": "\\0"}
 _MAX_SCANNED = 2000
 """Characters of an outside text that are looked at: more never fits a line of any terminal."""
+_ESCAPE_FORMS = (("x", 2), ("u", 4), ("U", 8))
+_DECIMAL_BELOW = 100
+"""From three digits on a decimal says nothing more."""
+_PERCENT_DECIMAL_BELOW = 9.95
+_HUNDREDTH, _TENTH = 0.01, 0.1
+"""The last digits shown."""
 _MARKS = frozenset({"Mn", "Me", "Mc"})
 _INVISIBLE_MARKS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x034F, 0x034F), (0x180B, 0x180F))
 _DISPUTED = (
@@ -46,7 +52,7 @@ def compact(number: float) -> str:
     for unit, size in (("B", 10**9), ("M", 10**6), ("k", 10**3)):
         if abs(number) >= size:
             tenths = int(number * 10 // size)
-            whole = number % size == 0 or tenths >= 1000  # noqa: PLR2004 - three digits suffice
+            whole = number % size == 0 or tenths // 10 >= _DECIMAL_BELOW
             return f"{tenths // 10}{unit}" if whole else f"{tenths / 10:.1f}{unit}"
     return str(int(number))
 
@@ -60,7 +66,7 @@ def money(usd: float | None) -> str:
     """US dollars: `$10.70`, `$1,204.00`; `<$0.01` for less than a cent, `$?` where unknown."""
     if usd is None:
         return f"${UNKNOWN}"
-    if 0 < usd < 0.01:  # noqa: PLR2004 - one cent
+    if 0 < usd < _HUNDREDTH:
         return "<$0.01"
     return f"${usd:,.2f}"
 
@@ -69,9 +75,9 @@ def rate(per_second: float | None) -> str:
     """Events per second: `19.6/s`, `0.04/s`, `1,812/s`."""
     if per_second is None:
         return f"{UNKNOWN}/s"
-    if 0 < per_second < 0.01:  # noqa: PLR2004 - the last digit shown
+    if 0 < per_second < _HUNDREDTH:
         return "<0.01/s"
-    decimals = 2 if 0 < per_second < 1 else 1 if per_second < 100 else 0  # noqa: PLR2004 - digits
+    decimals = 2 if 0 < per_second < 1 else 1 if per_second < _DECIMAL_BELOW else 0
     return f"{per_second:,.{decimals}f}/s"
 
 
@@ -84,10 +90,10 @@ def percent(part: float, whole: float) -> str:
         return "0%"
     if part >= whole:
         return f"{share:.0f}%"
-    if share < 0.1:  # noqa: PLR2004 - the last digit shown
+    if share < _TENTH:
         return "<0.1%"
-    if share < 10:  # noqa: PLR2004 - one decimal while it tells something
-        return f"{share:.1f}%" if share < 9.95 else "10%"  # noqa: PLR2004 - rounds to 10
+    if share < _PERCENT_DECIMAL_BELOW:
+        return f"{share:.1f}%"
     return f"{min(99, round(share))}%"
 
 
@@ -188,10 +194,9 @@ def _harmless(char: str, before: list[str]) -> str:
 
 
 def _escaped(char: str) -> str:
-    code = ord(char)
-    if code < 0x100:  # noqa: PLR2004 - one byte
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - the BMP's end
+    digits = f"{ord(char):x}"
+    mark, size = next(form for form in _ESCAPE_FORMS if len(digits) <= form[1])
+    return f"\\{mark}{digits:0>{size}}"
 
 
 def _combining(char: str, before: list[str]) -> str:

@@ -11,6 +11,7 @@ from engine.errors import SourceError, UsageError
 from engine.manifest import Dataset, Manifest
 from engine.prompts import Prompt
 from engine.sources import count_rows
+from engine.usage import Usage
 
 DEFAULT_MAX_TOKENS = 8192
 """Assumed for the worst case where the sampling sets no max_tokens."""
@@ -62,6 +63,13 @@ class EndpointFacts:
     """USD per prompt token, of the dearest endpoint allowed."""
     completion_usd: float | None = None
     notes: tuple[str, ...] = ()
+
+    def cost_of(self, usage: Usage) -> float | None:
+        """USD that a reply came to by these prices; None where counts or prices are unknown."""
+        if self.completion_usd is None or usage.completion_tokens is None:
+            return None
+        prompt = (usage.prompt_tokens or 0) * (self.prompt_usd or 0.0)
+        return prompt + usage.completion_tokens * self.completion_usd
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,9 +110,14 @@ def _dearest(prices: Iterable[float | None]) -> float | None:
 
 
 def find_model(entries: list[Mapping[str, Any]], model: str) -> Mapping[str, Any] | None:
-    """The entry of a model in `/models`; suffixes that choose a route are not listed there."""
+    """The entry of a model in `/models`, by its id or its canonical slug.
+
+    Suffixes that choose a route are not listed there.
+    """
     names = {model, _listed_name(model)}
-    return next((entry for entry in entries if entry.get("id") in names), None)
+    keys = ("id", "canonical_slug")
+    found = (entry for key in keys for entry in entries if entry.get(key) in names)
+    return next(found, None)
 
 
 def hosts_path(model: str) -> str:

@@ -30,6 +30,7 @@ class Publisher:
         self._status_due = 0.0
         self._history_due = 0.0
         self._seen: dict[str, str] = {}
+        self._writing: asyncio.Task[None] | None = None
 
     async def next(self) -> Snapshot:
         """The newest snapshot; files are written when they are due."""
@@ -57,11 +58,16 @@ class Publisher:
         return snapshot
 
     async def _write(self, snapshot: Snapshot) -> None:
-        path = self._session.plan.folder / STATUS
-        try:
-            await asyncio.to_thread(write_atomically, path, dump(status(snapshot)))
-        except OSError:
-            return  # a heartbeat that stays old says so itself; the sink reports the disk
+        """Replace status.json; a `next` that is cancelled leaves its write to end first."""
+        if self._writing is not None:
+            await asyncio.wait({self._writing})
+        self._writing = asyncio.create_task(self._replace(dump(status(snapshot))))
+        await asyncio.shield(self._writing)
+
+    async def _replace(self, data: bytes) -> None:
+        # a heartbeat that stays old says so itself; the sink reports the disk
+        with suppress(OSError):
+            await asyncio.to_thread(write_atomically, self._session.plan.folder / STATUS, data)
 
     def _note_changes(self, snapshot: Snapshot) -> None:
         """Journal every change of state, of the run and of each dataset."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from engine.clock import iso
@@ -11,9 +12,13 @@ from engine.reply import Reply
 from engine.schedule import Job
 
 
-def sent_record(job: Job, at: float) -> dict[str, Any]:
-    """One line of sent.jsonl, written before the request leaves."""
-    return {"id": job.id, "attempt": job.attempt, "at": iso(at)}
+def sent_record(job: Job, at: float, ignore: Sequence[str] = ()) -> dict[str, Any]:
+    """One line of sent.jsonl, written before the request leaves.
+
+    `ignore`, where hosts were left out, makes a resend possible that is the same to the byte.
+    """
+    record = {"id": job.id, "attempt": job.attempt, "at": iso(at)}
+    return {**record, "ignore": list(ignore)} if ignore else record
 
 
 def row_record(

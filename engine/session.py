@@ -20,6 +20,7 @@ from engine.plan import DatasetPlan, Plan
 from engine.reading import Reader
 from engine.reply import Expectation
 from engine.request import Asking
+from engine.resend import Traces, resend_after_s
 from engine.retry import RetryPolicy
 from engine.schedule import Schedule
 from engine.sink import Sink
@@ -44,6 +45,7 @@ class Session:
     limiter: Limiter
     breakers: Breakers
     retry: RetryPolicy
+    traces: Traces
     feeders: dict[str, Feeder]
     course: Course = field(default_factory=Course)
     excluded: set[str] = field(default_factory=set)
@@ -65,6 +67,11 @@ class Session:
         """Wall-clock seconds for one attempt of this dataset."""
         limits = self.plan.manifest.limits
         return deadline_s(limits.request_timeout_s, self.stats.datasets[dataset].latency)
+
+    def resend_after_s(self, dataset: str) -> float:
+        """Seconds after its start before a request that we lost sight of may be sent again."""
+        limits = self.plan.manifest.limits
+        return resend_after_s(limits.request_timeout_s, self.stats.datasets[dataset].latency)
 
     def expectation(self, plan: DatasetPlan, factor: int, *, tools: bool) -> Expectation:
         """What a reply must look like to be this model's answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from engine.events import AttemptFailed, PromptFailed, RowSaved
@@ -24,6 +25,7 @@ def keep(
     session: Session, job: Job, messages: list[Message], reply: Reply, latency_s: float
 ) -> None:
     """Turn a reply into a row; it is counted when the row is with the operating system."""
+    reply = _priced(session, job, reply)
     if _wants_longer(session, job, reply):
         _ask_longer(session, job, reply, latency_s)
         return
@@ -48,7 +50,9 @@ def keep(
         finish_reason=reply.finish_reason,
         started_at=job.started_at,
         latency_s=latency_s,
+        settles=session.traces.unseen(job.id) if reply.cached else 0,
     )
+    session.traces.settle(job.id)
     done = partial(_saved, session, job, event, session.reader.as_served(row))
     session.sink.put_bytes(f"{job.prompt.dataset}/{ROWS}", dump_line(row), done)
 
@@ -65,6 +69,8 @@ def fail(session: Session, job: Job, failed: Fault, latency_s: float) -> None:
         end_by_endpoint(session, f"{failed.family}: {failed.message}", failed.action)
     elif may_retry(session, job, failed):
         delay = session.retry.delay(max(1, job.tries), session.rng, wait_s=failed.wait_s)
+        if session.traces.repeats(job.id):
+            delay = max(delay, session.resend_after_s(job.prompt.dataset) - latency_s)
         session.schedule.retry(job, session.clock.monotonic() + delay)
     else:
         give_up(session, job, failed)
@@ -74,6 +80,7 @@ def record(session: Session, job: Job, failed: Fault, latency_s: float) -> None:
     """Write the attempt down and let the statistics count it."""
     dataset = job.prompt.dataset
     session.sink.put(f"{dataset}/{ATTEMPTS}", attempt_record(job, failed, latency_s))
+    session.traces.failed(job.id, failed)
     session.emit(AttemptFailed(dataset, job.prompt.key, failed))
     session.wake.set()
 
@@ -96,6 +103,7 @@ def give_up(session: Session, job: Job, failed: Fault) -> None:
     at = session.clock.wall()
     session.sink.put(f"{dataset}/{FAILURES}", failure_record(job, failed, at))
     session.schedule.give_up(job)
+    session.traces.settle(job.id)
     session.feeders[dataset].failed.add(job.prompt.key)
     session.emit(PromptFailed(dataset, job.prompt.key, failed))
     if session.stats.hopeless >= HOPELESS_AFTER:
@@ -122,6 +130,22 @@ def close_at_budget(session: Session, dataset: str) -> None:
     if not queue.over_budget and session.gate.reached(dataset):
         queue.over_budget = True
         session.journal.note("state", f"{dataset} has reached its budget", dataset=dataset)
+
+
+def _priced(session: Session, job: Job, reply: Reply) -> Reply:
+    """The reply with its cost: what the server says, else by the endpoint's prices, else unknown.
+
+    A hit of the cache costs what the attempt cost whose reply we did not see; without such an
+    attempt another dataset or run has paid for it. A cost of 0 beside token counts of 0 says
+    nothing (litellm#21592); beside counts it is a price.
+    """
+    usage = reply.usage
+    cost = usage.cost
+    if reply.cached and not session.traces.unseen(job.id):
+        cost = 0.0
+    elif cost is None or (cost == 0 and usage.completion_tokens is None):
+        cost = session.plan.facts.cost_of(usage)
+    return reply if cost == usage.cost else replace(reply, usage=replace(usage, cost=cost))
 
 
 def _saved(session: Session, job: Job, event: RowSaved, answer: str) -> None:
@@ -160,14 +184,15 @@ def _ask_longer(session: Session, job: Job, reply: Reply, latency_s: float) -> N
 def _act(session: Session, job: Job, failed: Fault) -> None:
     """Let the limit, the breakers and the routing learn from it."""
     now = session.clock.monotonic()
-    if failed.family in REFUSALS or failed.scope is Scope.ACCOUNT:
-        started = now - max(0.0, session.clock.wall() - job.started_at)
-        session.limiter.refused(now, failed.provider, failed.wait_s, started_at=started)
-    else:
-        session.limiter.ended()
-    if failed.scope is Scope.ACCOUNT:
+    account = failed.scope is Scope.ACCOUNT
+    if account:  # before the limiter hears of it, so that its rest has the account's words
         wait_s = failed.wait_s or session.retry.base_s
         session.limiter.hold(now + wait_s, f"{failed.family}: {failed.words}")
+    if failed.family in REFUSALS or (account and failed.sent):
+        started = now - max(0.0, session.clock.wall() - job.started_at)
+        session.limiter.refused(now, failed.provider, failed.wait_s, started_at=started)
+    else:  # a network that is down refuses nothing
+        session.limiter.ended()
     if failed.family == "route_ignored":
         job.avoid = ()
     elif failed.scope is Scope.PROVIDER and failed.provider:

@@ -107,6 +107,10 @@ def _is_hex(value: object) -> bool:
     return all(digit in "0123456789abcdefABCDEF" for digit in value[1:])
 
 
+_LINEAR_UP_TO = 0.04045
+"""Where the transfer function of sRGB turns from a line into a power (IEC 61966-2-1)."""
+
+
 def contrast(first: str, second: str) -> float:
     """WCAG 2 contrast ratio of two `#rrggbb` colours: 1 (same) to 21 (black on white)."""
     lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)
@@ -116,7 +120,7 @@ def contrast(first: str, second: str) -> float:
 def _luminance(color: str) -> float:
     channels = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     red, green, blue = (
-        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4  # noqa: PLR2004
-        for value in channels  # the constants are sRGB's transfer function
+        value / 12.92 if value <= _LINEAR_UP_TO else ((value + 0.055) / 1.055) ** 2.4
+        for value in channels
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

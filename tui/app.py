@@ -56,6 +56,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
 
     CSS_PATH = Path(__file__).with_name("styles.tcss")
     BINDINGS: ClassVar[list[BindingType]] = [*keys.APP_BINDINGS]
+    TITLE = "eaglegen-tui"
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(
@@ -96,6 +97,8 @@ class EaglegenApp(App[None], inherit_bindings=False):
 
     def poll(self) -> None:
         """Draw the newest snapshot, and see whether the run has ended."""
+        if not self.is_running:
+            return
         self._catch_up()
         self._overview.refresh_view()
         if not self.handle.ended:

@@ -179,6 +179,40 @@ def verify(run_dir: RunDir, json: Json = False) -> None:
 
 
 @app.command()
+def export(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
+    run_dir: RunDir,
+    to: Annotated[str, typer.Option("--to", help="The trainer's format.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="The file to write.", show_default=False)],
+    only: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeatable.")] = None,
+    include: Annotated[
+        list[str] | None, typer.Option(help="A grade, a flag, or length; repeatable.")
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option(min=1, help="Most tokens of a row, by the trainer's own policy.")
+    ] = None,
+    shard_rows: Annotated[int | None, typer.Option(min=1, help="Rows in each file.")] = None,
+    shard_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens in each file.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Training files, read back after writing: specforge, speculators, torchspec and others."""
+    from tui.export import Wanted
+    from tui.export import export as write
+
+    wanted = Wanted(
+        to=to,
+        out=out,
+        only=tuple(only or ()),
+        include=tuple(word for part in include or () for word in part.split(",")),
+        max_length=max_length,
+        shard_rows=shard_rows,
+        shard_tokens=shard_tokens,
+        force=force,
+    )
+    raise typer.Exit(write(run_dir, wanted, as_json=json))
+
+
+@app.command()
 def init(
     folder: Annotated[Path, typer.Argument(help="Where to write.", metavar="DIR")] = Path(),
 ) -> None:

@@ -73,6 +73,6 @@ def _entry(members: list[Binding], every_key: bool) -> Key:
     if not every_key:
         members = list({binding.action: binding for binding in reversed(members)}.values())[::-1]
     keys = [_SHOWN.get(binding.key, binding.key) for binding in members]
-    digits = len(keys) > 2 and all(key.isdigit() for key in keys)  # noqa: PLR2004 - a range, not a pair
+    digits = len(keys) > 1 and all(key.isdigit() for key in keys)
     text = f"{keys[0]}-{keys[-1]}" if digits else " ".join(keys)
     return Key(text, short, first.tooltip, _RANKS.get(short, _LEAST))

@@ -70,7 +70,7 @@ def wave(seconds: int, height: float, *, burst: bool = False, width: float = 5.0
     values: list[float | None] = []
     for place in range(int(seconds / width)):
         ripple = 1 + 0.12 * math.sin(place * 0.61) + 0.07 * math.sin(place * 1.93)
-        dent = 1 - 0.85 * math.exp(-(((place - seconds / width / 3) / 3.2) ** 2)) if burst else 1
+        dent = 1 - 0.85 * math.exp(-(((place - seconds / width / 3) / 7) ** 2)) if burst else 1
         values.append(round(height * ripple * dent, 3))
     return Series(NOW - seconds, width, tuple(values))
 
@@ -128,16 +128,16 @@ def _running() -> DatasetView:
         completion_tokens=6_462_000,
         token_budget=10_000_000,
         cost_usd=14.22,
-        rows_per_s=19.6,
-        eta_s=190,
+        rows_per_s=8.8,
+        eta_s=242,
         exactness={"matched": 3_871, "ambiguous": 16, "mismatch": 1},
         flags={"truncated": 3},
         errors=(burst, cut),
         waiting=7,
         rate_limited_by="tokens",
         mean_completion_tokens=1662.0,
-        attempts=AttemptRate(31, 5_912, 300, 958, 4_858),
-        rate=wave(600, 19.6, burst=True),
+        attempts=AttemptRate(31, 2_671, 300, 958, 4_858),
+        rate=wave(520, 8.8, burst=True),
         exportable_tokens=6_420_000,
     )
 
@@ -168,8 +168,8 @@ def story() -> Snapshot:
         limit=2000,
         limit_ceiling=2000,
         in_flight=1_998,
-        rows_per_s=19.6,
-        completion_tokens_per_s=32_580.0,
+        rows_per_s=8.8,
+        completion_tokens_per_s=14_620.0,
         cost_usd=30.09,
         cost_unknown_attempts=0,
         max_cost_usd=86.0,
@@ -179,10 +179,10 @@ def story() -> Snapshot:
         endpoint="openrouter.ai",
         in_flight_cost_usd=7.31,
         projected_cost_usd=68.4,
-        eta_s=1_630,
-        providers=(ProviderView("SiliconFlow", rows=11_660, errors=958, tokens_per_s=32_580.0),),
+        eta_s=2_738,
+        providers=(ProviderView("SiliconFlow", rows=11_660, errors=958, tokens_per_s=14_620.0),),
         journal=(JournalEntry(NOW - 252, "limit", "the limit is back at 2,000", "B6_ultrachat"),),
-        rate=wave(600, 19.6, burst=True),
+        rate=wave(600, 8.8, burst=True),
     )
 
 

@@ -1,7 +1,8 @@
-"""The formats by name: which keys a file has, what its trainer does, what is said of rows left out."""
+"""The formats by name: the keys of their files, what their trainers do, why rows stay out."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -63,8 +64,12 @@ def check_record(record: Any, form: Format) -> None:
 def _check_tokens(ids: list[int], mask: list[int]) -> None:
     if len(ids) != len(mask) or not ids:
         raise ValueError(f"{len(ids)} ids have a mask of {len(mask)}")
-    if set(map(type, ids)) != {int} or min(ids) < 0 or not {0, 1}.issuperset(mask):
-        raise ValueError("ids or mask hold something else than numbers")
+    try:
+        array("I", ids)
+    except (TypeError, OverflowError):
+        raise ValueError("an id is no whole number from 0 on") from None
+    if mask.count(0) + mask.count(1) != len(mask):
+        raise ValueError("the mask holds something else than 0 and 1")
 
 
 _SPECFORGE = Format(
@@ -177,5 +182,6 @@ REASONS: Final[dict[str, str]] = {
     "not_alternating": "in which the roles do not alternate",
     "blank_message": "with a blank message",
     "tool_without_id": "with a tool's return that names no call",
+    "not_unicode": "that are no Unicode text",
 }
 """What is said of rows left out; grades, flags and other finish reasons speak for themselves."""

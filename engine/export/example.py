@@ -54,7 +54,6 @@ class Example:
         self.id: str = row["id"]
         self.messages: list[dict[str, Any]] = row["messages"]
         self.exactness = graded.exactness
-        self.prompt_ids: list[int] | None = row["prompt_ids"]
         self.completion_ids = graded.ids
         self._answer = answer
 
@@ -69,6 +68,17 @@ class Example:
     def supervised(self) -> int:
         """Number of completion ids."""
         return len(self.completion_ids or ())
+
+    @cached_property
+    def prompt_ids(self) -> list[int] | None:
+        """Ids of the prompt as served; rendered where the row has none, None if that fails."""
+        ids: list[int] | None = self.row["prompt_ids"]
+        if ids is not None or self.kit.codes is None:
+            return ids
+        try:
+            return self.kit.codes.encode(rendered(self.kit, self.messages, self.tools))
+        except (LeftOutError, ValueError):
+            return None
 
     @property
     def tools(self) -> Sequence[Any] | None:

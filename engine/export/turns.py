@@ -73,8 +73,9 @@ def replayed_verbatim(turns: Sequence[Turn]) -> str:
 
 def replayed_by_torchspec(turns: Sequence[Turn]) -> str:
     """What TorchSpec's `kimi-k25-vlm` makes of it (torchspec/data/parse.py, August 2026)."""
-    if not _TORCHSPEC_ROLES.issuperset(turn["role"] for turn in turns):
-        raise LeftOutError("names")
+    roles = {turn["role"] for turn in turns}
+    if not _TORCHSPEC_ROLES.issuperset(roles):
+        raise LeftOutError("tools" if DECLARING_NAME in roles else "names")
     return replayed_verbatim(list(_as_torchspec_reads(turns)))
 
 

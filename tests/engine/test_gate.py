@@ -84,7 +84,7 @@ async def test_a_cap_that_a_finished_cheap_dataset_would_fit_ends_the_run_all_th
         SAMPLING
         + CAPPED.format(1.0)
         + dataset_text("A", KNOWN_AFTER)
-        + dataset_text("B", 99, sampling={"max_tokens": 100_000}).replace(": ", " = ")
+        + dataset_text("B", 99, sampling={"max_tokens": 100_000})
     )
     async with session_of(tmp_path, datasets, {"A": KNOWN_AFTER, "B": 99}) as session:
         await read_all(session)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import resource
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_a_third_signal_leaves_without_the_disk(desk: Desk, provider: Simulator)
     process = waiting(desk, provider)
     for words in ("draining", "stopping"):
         process.signal(signal.SIGTERM)
-        until(lambda words=words: f"SIGTERM: {words}" in process.err, words)
+        until(partial(process.said, f"SIGTERM: {words}"), words)
     assert process.running
     process.signal(signal.SIGTERM)
     result = process.wait()

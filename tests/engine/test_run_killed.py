@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,17 @@ from engine.simulator import Simulator
 from engine.simulator.call import hashes
 
 CONCURRENCY = 16
+Answers = dict[str, tuple[Any, ...]]
+Undisturbed = Callable[[int], Answers]
 PLAIN: dict[str, Any] = {"api": "openai"}
 """Without a response cache: what was in flight at a kill is paid again, and nothing else."""
 
 
 def lay(desk: Desk, prompts: int, endpoint: dict[str, Any], **limits: Any) -> None:
     """Two datasets, single turns and conversations, some of which are refused once."""
-    single = [{"prompt": f"{'[[sim:server_500*1]] ' * (n % 9 == 4)}Task {n}"} for n in range(prompts)]
+    single = [
+        {"prompt": f"{'[[sim:server_500*1]] ' * (n % 9 == 4)}Task {n}"} for n in range(prompts)
+    ]
     talks = [{"turns": [f"Talk {n}", "Go on", "And then?"]} for n in range(prompts // 3)]
     desk.manifest(
         {"name": "A", "source": desk.source("a.jsonl", single), "prompts": len(single)},
@@ -73,11 +77,11 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     """The answers of a run that nothing happens to, by its size."""
-    known: dict[int, dict[str, tuple[Any, ...]]] = {}
+    known: dict[int, Answers] = {}
 
-    def answers(prompts: int) -> dict[str, tuple[Any, ...]]:
+    def answers(prompts: int) -> Answers:
         if prompts not in known:
             folder = tmp_path_factory.mktemp("undisturbed")
             with playing() as provider, Desk(folder, provider.base_url) as desk:
@@ -109,7 +113,7 @@ def assert_requests_are_on_record(desk: Desk, provider: Simulator) -> None:
 
 
 def killed_and_resumed(
-    folder: Path, undisturbed: Any, *, prompts: int, kills: int, seed: int
+    folder: Path, undisturbed: Undisturbed, *, prompts: int, kills: int, seed: int
 ) -> None:
     with playing() as provider, Desk(folder, provider.base_url) as desk:
         lay(desk, prompts, PLAIN)
@@ -125,7 +129,7 @@ def killed_and_resumed(
         assert_requests_are_on_record(desk, provider)
 
 
-def test_a_killed_run_goes_on_where_it_ended(tmp_path: Path, undisturbed: Any) -> None:
+def test_a_killed_run_goes_on_where_it_ended(tmp_path: Path, undisturbed: Undisturbed) -> None:
     killed_and_resumed(tmp_path, undisturbed, prompts=90, kills=3, seed=3)
 
 
@@ -154,5 +158,5 @@ def test_with_the_response_cache_nothing_is_paid_twice(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_fifty_kills_lose_and_double_nothing(tmp_path: Path, undisturbed: Any) -> None:
+def test_fifty_kills_lose_and_double_nothing(tmp_path: Path, undisturbed: Undisturbed) -> None:
     killed_and_resumed(tmp_path, undisturbed, prompts=1500, kills=50, seed=50)

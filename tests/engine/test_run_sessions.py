@@ -94,9 +94,7 @@ def test_output_names_another_run_directory_from_where_one_stands(
     assert provider.ledger.requests == 24, "another folder is another run"
 
 
-def test_base_url_names_another_endpoint_for_the_same_run(
-    desk: Desk, provider: Simulator
-) -> None:
+def test_base_url_names_another_endpoint_for_the_same_run(desk: Desk, provider: Simulator) -> None:
     lay(desk, "A")
     assert desk.go("--limit", 4).code == 0
     with playing() as other:

@@ -1,4 +1,4 @@
-"""A whole small run, headless, over real HTTP: six datasets in six row forms, every file by name."""
+"""A whole small run, headless, over real HTTP: six datasets in six row forms, every file."""
 
 from __future__ import annotations
 
@@ -6,111 +6,19 @@ import csv
 import gzip
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from e2e_contract import ATTEMPT, DATASET, ERROR, ROW, SENT, STATUS, TIME, assert_fields
 from e2e_desk import MODEL, Desk, Result
 from e2e_files import RunFiles, assert_accounted
 from e2e_provider import playing
 
 from engine.simulator import Simulator
 from engine.simulator.ledger import Entry
-
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-ROW = {
-    "id": str,
-    "prompt_hash": str,
-    "dataset": str,
-    "index": int,
-    "turn": int,
-    "messages": list,
-    "tools": list | None,
-    "reasoning": str | None,
-    "content": str | None,
-    "tool_calls": list | None,
-    "prompt_ids": list | None,
-    "completion_ids": list | None,
-    "exactness": str,
-    "flags": list,
-    "finish_reason": str,
-    "native_finish_reason": str | None,
-    "model": str,
-    "provider": str | None,
-    "generation_id": str | None,
-    "usage": dict,
-    "attempts": int,
-    "started_at": str,
-    "latency_s": float,
-}
-ATTEMPT = {
-    "id": str,
-    "attempt": int,
-    "family": str,
-    "scope": str,
-    "provider": str | None,
-    "status": int | None,
-    "message": str,
-    "generation_id": str | None,
-    "cost": float | int | None,
-    "sent": bool,
-    "started_at": str,
-    "latency_s": float | int | None,
-}
-STATUS = {
-    "schema": int,
-    "run": str,
-    "state": str,
-    "reason": str,
-    "pid": int,
-    "host": str,
-    "started_at": str,
-    "heartbeat_at": str,
-    "elapsed_s": float,
-    "model": str,
-    "limit": int,
-    "limit_ceiling": int,
-    "in_flight": int,
-    "rows_per_s": float,
-    "completion_tokens_per_s": float,
-    "cost_usd": float | None,
-    "cost_unknown_attempts": int,
-    "max_cost_usd": float | None,
-    "loop_lag_ms": float,
-    "datasets": list,
-}
-DATASET = {
-    "name": str,
-    "state": str,
-    "prompts": int,
-    "ok": int,
-    "failed": int,
-    "invalid": int,
-    "in_flight": int,
-    "left": int,
-    "rows": int,
-    "attempt_errors": int,
-    "completion_tokens": int,
-    "token_budget": int | None,
-    "cost_usd": float | None,
-    "rows_per_s": float,
-    "eta_s": float | None,
-    "exactness": dict,
-    "flags": dict,
-    "errors": list,
-}
-ERROR = {
-    "family": str,
-    "provider": str | None,
-    "count": int,
-    "verdict": str | None,
-    "first_at": str,
-    "last_at": str,
-    "evidence": str,
-}
 
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 U, A, S = "user", "assistant", "system"
@@ -188,7 +96,9 @@ def write_sources(desk: Desk) -> None:
     (desk.folder / "b6.jsonl.gz").write_bytes(gzip.compress(lines))
     desk.source("b7.jsonl", [{"messages": as_messages(TALK)}])
     b8 = [{"conversations": as_conversation(TALK), "tools": json.dumps([WEATHER])}]
-    desk.source("b8.jsonl", [*b8, *({"prompt": e.messages[0][1]} for e in EXPECTED["B8_first"][1:])])
+    desk.source(
+        "b8.jsonl", [*b8, *({"prompt": e.messages[0][1]} for e in EXPECTED["B8_first"][1:])]
+    )
 
 
 def datasets() -> list[dict[str, Any]]:
@@ -329,7 +239,7 @@ def test_the_failed_attempt_is_on_record(done: Done) -> None:
 
 def test_sent_has_each_request_before_its_row(done: Done) -> None:
     for record in done.files.all("sent"):
-        assert_fields(record, {"id": str, "attempt": int, "at": str})
+        assert_fields(record, SENT)
         assert TIME.fullmatch(record["at"])
 
 
@@ -397,10 +307,3 @@ def test_only_the_files_of_the_contract_are_there(done: Done) -> None:
     for name in EXPECTED:
         known = {"rows.jsonl", "sent.jsonl", "attempts.jsonl", "failures.jsonl"}
         assert names(done.files.folder / name) <= known
-
-
-def assert_fields(record: dict[str, Any], fields: dict[str, Any]) -> None:
-    assert list(record) == list(fields)
-    for name, kind in fields.items():
-        allowed = (kind, int) if kind is float else kind
-        assert isinstance(record[name], allowed), (name, record[name])

@@ -93,6 +93,9 @@ class Process:
     def err(self) -> str:
         return self._err.read_text("utf-8")
 
+    def said(self, words: str) -> bool:
+        return words in self.err
+
     def signal(self, number: int) -> None:
         self.popen.send_signal(number)
 

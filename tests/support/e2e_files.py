@@ -56,7 +56,7 @@ class RunFiles:
 
 
 def assert_accounted(files: RunFiles) -> None:
-    """Requests = rows + attempts, each row once, prompts = ok + failed + invalid + flying + left."""
+    """Requests = rows + attempts, no row twice, and the prompts of status.json add up."""
     ids = [row["id"] for row in files.all("rows")]
     assert len(ids) == len(set(ids)), "a row is doubled"
     sent = Counter((r["id"], r["attempt"]) for r in files.all("sent"))

@@ -39,8 +39,14 @@ def manifest_of(text: str = HEAD + DATASET, folder: Path = Path()) -> Manifest:
 def dataset_text(name: str, prompts: int, **more: Any) -> str:
     """One `[[datasets]]` table; its source is `<name>.jsonl`."""
     lines = [f"name = {json.dumps(name)}", f'source = "{name}.jsonl"', f"prompts = {prompts}"]
-    lines += [f"{key} = {json.dumps(value)}" for key, value in more.items()]
+    lines += [f"{key} = {_toml(value)}" for key, value in more.items()]
     return "\n".join(["", "[[datasets]]", *lines, ""])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    return json.dumps(value)
 
 
 def write_rows(path: Path, rows: Iterable[Any]) -> Path:

@@ -191,8 +191,8 @@ def starting() -> Snapshot:
 
 
 def burst() -> Snapshot:
-    values = wave(600, 19.6).values
-    falling = Series(NOW - 600, 5.0, (*values[:-14], *(6.1 for _ in range(14))))
+    values = wave(600, 8.8).values
+    falling = Series(NOW - 600, 5.0, (*values[:-14], *(3.1 for _ in range(14))))
     error = ErrorLine(
         "rate_limit",
         "SiliconFlow",
@@ -210,7 +210,7 @@ def burst() -> Snapshot:
         errors=(error,),
         rate=falling,
         attempts=AttemptRate(612, 1_604, 300, 612, 4_512),
-        rows_per_s=6.1,
+        rows_per_s=3.1,
         waiting=581,
         attempt_errors=612,
         eta_s=1_520,
@@ -220,14 +220,14 @@ def burst() -> Snapshot:
         shown,
         limit=500,
         limit_reason="429 burst from SiliconFlow",
-        rows_per_s=6.1,
+        rows_per_s=3.1,
         in_flight=498,
         rate=falling,
     )
 
 
 def paused_dataset() -> Snapshot:
-    values = [*wave(600, 19.6).values[:90], *[None] * 30]
+    values = [*wave(600, 8.8).values[:90], *[None] * 30]
     shown = dataset(
         story(),
         3,
@@ -235,7 +235,7 @@ def paused_dataset() -> Snapshot:
         reason="paused by p at 14:02:11",
         in_flight=412,
         left=10_688,
-        rows_per_s=11.2,
+        rows_per_s=4.2,
         eta_s=None,
         errors=(),
         flags={},
@@ -253,12 +253,12 @@ def paused_dataset() -> Snapshot:
         left=8_310,
         completion_tokens=199_440,
         cost_usd=0.44,
-        rows_per_s=9.6,
+        rows_per_s=4.6,
         eta_s=870,
         exactness={"matched": 120},
         mean_completion_tokens=1662.0,
         attempts=AttemptRate(0, 120, 300, 0, 120),
-        rate=wave(60, 9.6),
+        rate=wave(60, 4.6),
     )
 
 
@@ -338,9 +338,9 @@ def budget() -> Snapshot:
         rows=90,
         completion_tokens=140_000,
         cost_usd=0.31,
-        rows_per_s=18.4,
+        rows_per_s=8.4,
         eta_s=560,
-        rate=wave(120, 18.4),
+        rate=wave(120, 8.4),
         attempts=AttemptRate(0, 90, 300, 0, 90),
     )
 
@@ -360,7 +360,7 @@ def skipped() -> Snapshot:
 
 
 def stalled() -> Snapshot:
-    values = [*wave(600, 19.6).values[:60], *[0.0] * 60]
+    values = [*wave(600, 8.8).values[:60], *[0.0] * 60]
     return dataset(story(), 3, rate=Series(NOW - 600, 5.0, tuple(values)), rows_per_s=0.0)
 
 

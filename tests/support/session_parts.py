@@ -31,14 +31,16 @@ async def session_of(
     rows: Mapping[str, int],
     *,
     facts: EndpointFacts = OPENROUTER,
-    options: Options = Options(),
+    options: Options | None = None,
     turns: int = 1,
 ) -> AsyncIterator[Session]:
     """A session whose sources hold `rows` prompts each; time is `session.clock`, a VirtualClock."""
     for name, count in rows.items():
         texts = [[f"{name} {n} {turn}" for turn in range(turns)] for n in range(count)]
         write_rows(folder / f"{name}.jsonl", ({"turns": each} for each in texts))
-    plan = replace(make_plan(manifest_of(HEAD + datasets, folder), options), facts=facts)
+    plan = replace(
+        make_plan(manifest_of(HEAD + datasets, folder), options or Options()), facts=facts
+    )
     plan.folder.mkdir(exist_ok=True)
     with ThreadPoolExecutor(1) as executor:
         async with Client("http://127.0.0.1:9/v1", key=None, headers={}) as client:

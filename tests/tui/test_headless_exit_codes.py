@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from e2e_contract import FAILURE, assert_fields
 from e2e_desk import MODEL, Desk, until
 from e2e_files import assert_accounted
 from e2e_provider import arrived, playing, slow
@@ -77,10 +78,7 @@ def test_3_a_failed_prompt(desk: Desk) -> None:
     assert result.code == 3
     (failure,) = desk.files.all("failures")
     assert failure["family"] == "moderation"
-    assert list(failure) == [
-        *("id", "prompt_hash", "dataset", "index", "turn"),
-        *("family", "message", "attempts", "at"),
-    ]
+    assert_fields(failure, FAILURE)
     assert (failure["dataset"], failure["index"], failure["turn"]) == ("A", 0, 0)
     assert failure["attempts"] == 1
     assert result.summary["datasets"][0]["failed"] == 1

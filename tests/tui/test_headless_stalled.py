@@ -80,9 +80,7 @@ def test_a_stalled_stderr_keeps_no_signal_from_the_engine(desk: Desk, provider: 
     assert_accounted(desk.files)
 
 
-def test_a_reader_of_the_data_who_goes_away_drains_the_run(
-    desk: Desk, provider: Simulator
-) -> None:
+def test_a_reader_of_the_data_who_goes_away_drains_the_run(desk: Desk, provider: Simulator) -> None:
     pipe = Pipe()
     process = desk.begin("--json", "--interval", "0.05", stdout=pipe.write_end)
     pipe.given()

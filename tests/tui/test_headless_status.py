@@ -73,7 +73,9 @@ def test_an_ended_run(desk: Desk) -> None:
     result = status(desk)
     assert result.code == 0
     assert "e2e  done" in result.out
-    assert "A · 3 prompts: done, 3 ok, 0 failed, 0 invalid, 0 in flight, 0 left; 3 rows" in result.out
+    assert (
+        "A · 3 prompts: done, 3 ok, 0 failed, 0 invalid, 0 in flight, 0 left; 3 rows" in result.out
+    )
     (record,) = status(desk, "--json").records
     assert (record["state"], record["live"]) == ("done", False)
     assert set(record) == {*desk.files.status(), "heartbeat_age_s", "live"}

@@ -264,7 +264,7 @@ def test_a_calm_run_has_no_alarm_and_says_so() -> None:
         (
             "failed_some",
             "warn",
-            "✓ DONE, exit 3: 12 of 37,774 prompts failed or were invalid; q cl",
+            "▲ DONE, exit 3: 12 of 37,774 prompts failed or were invalid; q c",
         ),
         ("starting", "info", "◌ STARTING: reading B6_ultrachat"),
     ],
@@ -278,7 +278,7 @@ def test_the_worst_thing_is_said_first(scene: str, level: str, text: str) -> Non
 def test_a_silent_engine_is_worse_than_what_it_last_said() -> None:
     found = alarms(disk_full(), 73.0)
     assert found[0].level == "bad"
-    assert found[0].text == "ENGINE SILENT for 1m 13s: the numbers below are that old"
+    assert found[0].text == "✗ ENGINE SILENT for 1m 13s: the numbers are that old"
 
 
 def test_an_ended_run_is_not_silent() -> None:

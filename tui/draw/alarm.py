@@ -54,7 +54,8 @@ def _run_alarms(snapshot: Snapshot, age_s: float, frozen_at: str) -> Iterator[Al
         yield _ended(snapshot, because)
     elif age_s >= SILENT_S:
         silent = fmt.duration(age_s)
-        yield Alarm("bad", f"ENGINE SILENT for {silent}: the numbers below are that old")
+        text = f"{glyphs.STRUCTURAL} ENGINE SILENT for {silent}: the numbers are that old"
+        yield Alarm("bad", text)
     if frozen_at:
         yield Alarm("warn", f"{glyphs.FROZEN} VIEW FROZEN at {frozen_at}: the run goes on; f thaws")
     if snapshot.exit_code is None:

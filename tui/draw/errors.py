@@ -14,6 +14,8 @@ from tui.draw.paint import LABEL, Field, Line, Span, arrange, exactly, field, la
 BAD_SHARE = 0.2
 WARN_SHARE = 0.02
 """Failed attempts of all recent attempts from which the gauge turns to a warning, and to bad."""
+_WIDE = 76
+"""Cells below which the bar gives way to the counts."""
 _READABLE = 12
 """Cells below which an evidence says nothing."""
 
@@ -45,7 +47,7 @@ def gauge_bar(view: DatasetView, cells: int) -> Line:
     if not rate.recent_total:
         none = (Span(" " * LABEL), last, Span("no attempts" if rate.total else "", "dim"))
         return arrange(cells, [Field(none)], [field(overall, "dim", 2)])
-    room = 16 if cells >= 76 else 8  # noqa: PLR2004 - the bar gives way to the counts
+    room = 16 if cells >= _WIDE else 8
     filled, _, rest = chart.progress(room, rate.recent_total, rate.recent_failed, 0)
     counts = f" {fmt.thousands(rate.recent_failed)} of {fmt.thousands(rate.recent_total)}"
     start = (Span(" " * LABEL), last, Span(filled, _role(view)), Span(rest, "track"))

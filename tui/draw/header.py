@@ -13,6 +13,13 @@ from tui.draw.paint import LABEL, Field, Line, Span, arrange, exactly, field, la
 STALE_S = 5.0
 """Seconds without a heartbeat that are worth a colour."""
 
+FULL = 4
+"""Lines from which the header has a line for each of its themes."""
+_FRESH_S = 2
+"""A heartbeat's age below this stands still, so that a healthy run does not flicker."""
+_ROOMY, _NOTED = 100, 70
+"""Cells from which the model's vendor, and the notes beside the chart, have room."""
+
 
 class Totals(NamedTuple):
     """The prompts ledger summed over all datasets."""
@@ -36,7 +43,7 @@ def header(snapshot: Snapshot, cells: int, rows: int, age_s: float) -> list[Line
     if rows <= 1:
         return [_one(snapshot, cells)]
     first = _title(snapshot, cells, age_s)
-    if rows < 4:  # noqa: PLR2004 - a title and one line of the rest
+    if rows < FULL:
         return [first, _brief(snapshot, cells)]
     chart_rows = max(1, rows - 3)
     return [
@@ -75,8 +82,8 @@ def _title(snapshot: Snapshot, cells: int, age_s: float) -> Line:
     word = words.run_state(snapshot)
     stale = age_s >= STALE_S and snapshot.exit_code is None
     model = fmt.safe_text(snapshot.model, 48)
-    roomy = cells >= 100  # noqa: PLR2004 - else the vendor's name goes first
-    beat = "<2s" if age_s < 2 else fmt.duration(age_s)  # noqa: PLR2004 - two polls: no flicker
+    roomy = cells >= _ROOMY
+    beat = f"<{_FRESH_S}s" if age_s < _FRESH_S else fmt.duration(age_s)
     left = [
         field(fmt.pad(str(word), LABEL), word.role, bold=True),
         field(fmt.safe_text(snapshot.run, 40), bold=True),
@@ -116,7 +123,7 @@ def _eta(snapshot: Snapshot) -> list[Field]:
 
 def _rate(snapshot: Snapshot, cells: int, rows: int) -> list[Line]:
     now = Span(f"{fmt.rate(snapshot.rows_per_s):>7} ", bold=True)
-    tail = 34 if cells >= 70 else 0  # noqa: PLR2004 - the notes go first
+    tail = 34 if cells >= _NOTED else 0
     room = max(1, cells - LABEL - 8 - tail)
     shown = chart.columns(snapshot.rate, room)
     drawn = chart.chart(shown, room, rows)

@@ -14,6 +14,10 @@ _PANE_MAX = 18
 _TWO_COLUMNS = 140
 """Cells from which two panes stand side by side."""
 _GRID_PANE = 8
+_HEADERS = ((40, 6), (20, 4), (12, 2), (0, 1))
+"""From so many lines of the screen on, so many for the header."""
+_KEYS_FROM, _MESSAGE_FROM = 8, 10
+"""A smaller screen keeps its lines for the numbers."""
 
 
 class Place(NamedTuple):
@@ -54,10 +58,10 @@ class Plan(NamedTuple):
 
 def plan(cells: int, rows: int, datasets: Sequence[DatasetView], chosen: int) -> Plan:
     """Share out a screen of `cells` by `rows`."""
-    header = 6 if rows >= 40 else 4 if rows >= 20 else 2 if rows >= 12 else 1  # noqa: PLR2004
+    header = next(lines for least, lines in _HEADERS if rows >= least)
     alarm = 1 if rows > header else 0
-    keys = 1 if rows >= 8 else 0  # noqa: PLR2004 - a tiny screen keeps its lines for numbers
-    message = 1 if rows >= 10 else 0  # noqa: PLR2004
+    keys = 1 if rows >= _KEYS_FROM else 0
+    message = 1 if rows >= _MESSAGE_FROM else 0
     area = max(0, rows - header - alarm - keys - message)
     count = len(datasets)
     if count > area:

@@ -76,7 +76,7 @@ def head(view: DatasetView, cells: int, now: float, row: Row) -> Line:
 
 
 def _title(view: DatasetView, cells: int, row: Row) -> Line:
-    digit = str(row.number) if row.number <= 9 else glyphs.DOT  # noqa: PLR2004 - keys 1 to 9
+    digit = words.key_of(row.number)
     narrow = cells < _NARROW
     total = f"{fmt.thousands(view.prompts):>{row.columns.total}}"
     total += "" if cells < _TINY else " prompts"

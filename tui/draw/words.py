@@ -49,11 +49,14 @@ _HELD: dict[RunState, Word] = {
 }
 _STALLED = Word(glyphs.STALLED, "STALLED", "warn")
 _ENDED_BADLY = Word(glyphs.STOPPED, "STOPPED", "bad")
+_DONE_WITH_LOSSES = Word(glyphs.SUSPECT, "DONE", "warn")
 
 
 def run_state(snapshot: Snapshot) -> Word:
-    """The run's state; a stop by a fault or by the endpoint is a bad one."""
+    """The run's state; a stop by a fault or by the endpoint is a bad one, as losses are."""
     word = _RUN[snapshot.state]
+    if snapshot.state == "done" and snapshot.exit_code:
+        return _DONE_WITH_LOSSES
     if snapshot.state == "stopped" and snapshot.exit_code in {ExitCode.INTERNAL, ExitCode.ENDPOINT}:
         return _ENDED_BADLY
     return word
@@ -147,6 +150,11 @@ def ending(snapshot: Snapshot) -> str:
         return f"{fmt.thousands(left)} of {fmt.plural(total, 'prompt')} are left"
     known = {int(member): text for member, text in _ENDINGS.items()}
     return known.get(code or 0, "ended")
+
+
+def key_of(number: int) -> str:
+    """The digit that selects the dataset of this number (from 1); a dot where there is none."""
+    return str(number) if number in range(1, 10) else glyphs.DOT
 
 
 def limit_of(view: DatasetView) -> str:

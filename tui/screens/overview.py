@@ -34,13 +34,14 @@ class OverviewScreen(Screen[None], inherit_bindings=False):
         self._palette = palette
         self._helm = helm
         self._leave = leave
+        self._board = Board(palette)
         self._frozen: Snapshot | None = None
         self._chosen: str | None = None
         self._pinned = False
 
     def compose(self) -> ComposeResult:
         """The board fills the screen."""
-        yield Board(self._palette)
+        yield self._board
 
     def refresh_view(self) -> None:
         """Draw the newest snapshot, or the frozen one."""
@@ -57,7 +58,7 @@ class OverviewScreen(Screen[None], inherit_bindings=False):
             fresh=self._helm.fresh,
             keys=keys.live(live, every_key=False),
         )
-        self.query_one(Board).show(view)
+        self._board.show(view)
 
     # which dataset
 
@@ -78,6 +79,8 @@ class OverviewScreen(Screen[None], inherit_bindings=False):
     def _current(self) -> DatasetView | None:
         """The chosen dataset as it is now, even while the view is frozen."""
         snapshot = self._helm.snapshot()
+        if self._chosen is None:
+            self._follow(snapshot)
         return snapshot.datasets[self._index(snapshot)] if snapshot.datasets else None
 
     def action_choose(self, step: int) -> None:

@@ -21,6 +21,9 @@ from tui.palette import Palette
 from tui.widgets.canvas import Canvas
 from tui.widgets.dataset_pane import DatasetPane
 
+_PARTS = ("header", "alarm", "hidden", "message", "keys")
+"""From top to bottom, the datasets between the second and the third; fields of a Plan."""
+
 
 class View(NamedTuple):
     """All that the board draws from."""
@@ -43,18 +46,17 @@ class Board(Container):
     def __init__(self, palette: Palette) -> None:
         super().__init__()
         self._palette = palette
+        # held, not looked up: the app may still poll while its widgets are going
+        self._parts = {name: Canvas(palette, name=name) for name in _PARTS}
+        self._area = Container(id="datasets")
         self._panes: list[DatasetPane] = []
         self._view: View | None = None
         self._plan: Plan | None = None
 
     def compose(self) -> ComposeResult:
         """The fixed parts; the datasets' panes come with the first snapshot that names them."""
-        yield Canvas(self._palette, name="header")
-        yield Canvas(self._palette, name="alarm")
-        yield Container(id="datasets")
-        yield Canvas(self._palette, name="hidden")
-        yield Canvas(self._palette, name="message")
-        yield Canvas(self._palette, name="keys")
+        header, alarm, *below = self._parts.values()
+        yield from (header, alarm, self._area, *below)
 
     def on_resize(self, _: events.Resize) -> None:
         """Share the screen out anew."""
@@ -68,7 +70,8 @@ class Board(Container):
     def _draw(self) -> None:
         view = self._view
         cells, lines = self.size
-        if view is None or not self.is_mounted or not cells or not lines:
+        ready = self._area.is_mounted and self.is_attached and cells and lines
+        if view is None or not ready:
             return
         datasets = view.snapshot.datasets
         self._provide(len(datasets))
@@ -84,18 +87,11 @@ class Board(Container):
             fresh = [DatasetPane(self._palette) for _ in range(missing)]
             self._panes += fresh
             self._plan = None
-            self.query_one("#datasets", Container).mount(*fresh)
+            self._area.mount(*fresh)
 
     def _arrange(self, wanted: Plan) -> None:
-        heights = {
-            "#header": wanted.header,
-            "#alarm": wanted.alarm,
-            "#hidden": wanted.hidden,
-            "#message": wanted.message,
-            "#keys": wanted.keys,
-        }
-        for name, height in heights.items():
-            canvas = self.query_one(name, Canvas)
+        for name, canvas in self._parts.items():
+            height: int = getattr(wanted, name)
             canvas.display = height > 0
             canvas.styles.height = height
         places = {place.number: place for place in wanted.places}
@@ -107,19 +103,17 @@ class Board(Container):
         found = alarms(snapshot, view.age_s, view.frozen_at)
         if view.fresh and not wanted.message:
             found = [Alarm("info", plain(view.message)), *found]
-        self._on("#header", header(snapshot, inner, wanted.header, view.age_s))
-        self._on("#alarm", [alarm_line(found, cells, calm(snapshot))])
-        self._on("#hidden", [_hidden(wanted, snapshot.datasets, inner)])
-        self._on("#message", [exactly(view.message, inner)])
-        self._on("#keys", [keybar.footer(view.keys, inner)])
+        parts = self._parts
+        parts["header"].paint(header(snapshot, inner, wanted.header, view.age_s))
+        parts["alarm"].paint([alarm_line(found, cells, calm(snapshot))])
+        parts["hidden"].paint([_hidden(wanted, snapshot.datasets, inner)])
+        parts["message"].paint([exactly(view.message, inner)])
+        parts["keys"].paint([keybar.footer(view.keys, inner)])
         columns = rows.widths(snapshot.datasets, cells)
         for place in wanted.places:
             dataset = snapshot.datasets[place.number]
             chosen = place.number == view.chosen
             self._panes[place.number].show(dataset, snapshot, columns, chosen=chosen)
-
-    def _on(self, name: str, lines: Sequence[Line]) -> None:
-        self.query_one(name, Canvas).paint(lines)
 
 
 def _hidden(wanted: Plan, datasets: Sequence[DatasetView], cells: int) -> Line:

@@ -50,7 +50,7 @@ class DatasetPane(Canvas):
         self.paint(pane(view, cells, lines, run.heartbeat_at, run.state))
 
     def _entitle(self, view: DatasetView, place: Place, *, chosen: bool) -> None:
-        key = f" {place.number + 1} " if place.number < 9 else ""  # noqa: PLR2004 - keys 1 to 9
+        key = f" {words.key_of(place.number + 1)} "
         title = words.label(view, place.width - 8 - len(key))
         pilot = f"pilot: the first {fmt.thousands(view.pilot)}" if view.pilot is not None else ""
         reason = " · ".join(part for part in (fmt.safe_text(view.reason), pilot) if part)

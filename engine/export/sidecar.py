@@ -1,0 +1,72 @@
+"""Where an export's files go: nothing is overwritten but an earlier export of the same run.
+
+`<out>.meta.json` says whose export lies there. It is written as incomplete before the first file
+takes its place and completed after the last, so that a crash leaves no file without an owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from engine.errors import UsageError
+from engine.export.chat_template import SUFFIX
+from engine.export.shards import shards_at
+from engine.ledger import ATTEMPTS, FAILURES, ROWS, SENT
+from engine.rundir import EVENTS, HISTORY, LOCK, RUN, STATUS, read_json, write_atomically
+
+_RUN_FILES: Final = frozenset({RUN, LOCK, STATUS, EVENTS, HISTORY, ROWS, SENT, FAILURES, ATTEMPTS})
+
+
+def meta_path(out: Path) -> Path:
+    """The sidecar of an output."""
+    return out.with_name(f"{out.name}.meta.json")
+
+
+def template_path(out: Path) -> Path:
+    """The chat template beside an output."""
+    return out.with_name(f"{out.name}{SUFFIX}")
+
+
+def check_output(out: Path, folder: Path, run: dict[str, Any], *, force: bool) -> None:
+    """Raise UsageError where writing would destroy something; `run` says whose export it is."""
+    inside = folder.resolve() in out.resolve().parents
+    if out.is_dir() or (inside and (out.name in _RUN_FILES or (out.parent / ROWS).exists())):
+        raise UsageError(f"--out {out}: name a new file, outside the run's own ones")
+    there = [path for path in (out, *shards_at(out), meta_path(out)) if path.exists()]
+    if not there or force:
+        return
+    meta = read_json(meta_path(out))
+    if not isinstance(meta, dict) or meta.get("run") != run:
+        whose = "an export of another run" if isinstance(meta, dict) else "no export of this run"
+        raise UsageError(
+            f"{there[0]} is there already, and is {whose}",
+            hint="Choose another --out, or overwrite it with --force.",
+        )
+
+
+def publish(
+    out: Path, places: Sequence[tuple[Path, Path]], template: str | None, meta: dict[str, Any]
+) -> None:
+    """Move finished files to their places, and remove what an earlier export left there."""
+    write_atomically(meta_path(out), _json({**meta, "complete": False}))
+    for temporary, final in places:
+        temporary.replace(final)
+    kept = {final for _, final in places}
+    for path in (out, *shards_at(out)):
+        if path not in kept:
+            with suppress(FileNotFoundError):
+                path.unlink()
+    if template is None:
+        template_path(out).unlink(missing_ok=True)
+    else:
+        write_atomically(template_path(out), template.encode())
+    write_atomically(meta_path(out), _json({**meta, "complete": True}))
+
+
+def _json(record: dict[str, Any]) -> bytes:
+    return orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

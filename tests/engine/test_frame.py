@@ -1,0 +1,332 @@
+"""Snapshots and status.json: the contract's fields, numbers that add up, estimates that hold."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from engine_parts import dataset_text
+from playing import until
+from session_parts import OPENROUTER, clock_of, fail, read_all, session_of, start, succeed
+from virtual_clock import EPOCH
+
+from engine.commands import Pause, Skip
+from engine.faults import fault
+from engine.frame import Framer, dataset_status, status
+from engine.plan import EndpointFacts, Options
+from engine.publish import HISTORY_S, STATUS_S, Publisher
+from engine.rundir import HISTORY, STATUS, read_json
+from engine.session import Session
+from engine.snapshot import DatasetView, Snapshot
+from engine.steering import apply
+
+STATUS_FIELDS = (
+    "schema run state reason pid host started_at heartbeat_at elapsed_s model limit limit_ceiling "
+    "in_flight rows_per_s completion_tokens_per_s cost_usd cost_unknown_attempts max_cost_usd "
+    "loop_lag_ms datasets"
+)
+DATASET_FIELDS = (
+    "name state prompts ok failed invalid in_flight left rows attempt_errors completion_tokens "
+    "token_budget cost_usd rows_per_s eta_s exactness flags errors"
+)
+ERROR_FIELDS = "family provider count verdict first_at last_at evidence"
+TWO = dataset_text("A", 40, token_budget=1_000_000) + dataset_text("B", 60)
+SHORT = "[sampling]\nmax_tokens = 400\n"
+ROWS = {"A": 40, "B": 60}
+
+
+def framer(session: Session) -> Framer:
+    return Framer(session, started_wall=session.clock.wall(), started=session.clock.monotonic())
+
+
+def picture(frame: Framer) -> Snapshot:
+    snapshot = frame.snapshot(lag_s=0.002)
+    for view in snapshot.datasets:
+        done = view.ok + view.failed + view.invalid
+        assert view.prompts == done + view.in_flight + view.left
+    return snapshot
+
+
+def view_of(snapshot: Snapshot, name: str = "A") -> DatasetView:
+    return next(view for view in snapshot.datasets if view.name == name)
+
+
+async def test_status_has_exactly_the_contracts_fields(tmp_path: Path) -> None:
+    async with session_of(tmp_path, TWO, ROWS) as session:
+        await read_all(session)
+        frame = framer(session)
+        session.course.started = True
+        first, second = start(session, 2)
+        clock_of(session).advance(2.0)
+        succeed(session, first)
+        fail(session, second, fault("rate_limit", "slow down", status=429, provider="Novita"))
+        record: dict[str, Any] = orjson.loads(orjson.dumps(status(picture(frame))))
+    assert list(record) == STATUS_FIELDS.split()
+    assert list(record["datasets"][0]) == DATASET_FIELDS.split()
+    (error,) = record["datasets"][0]["errors"]
+    assert list(error) == ERROR_FIELDS.split()
+    assert (record["schema"], record["run"], record["pid"]) == (1, "story", os.getpid())
+    assert (record["state"], record["elapsed_s"], record["loop_lag_ms"]) == ("running", 2.0, 2.0)
+    assert record["started_at"] == "2026-11-30T14:03:22.125Z"
+    assert record["heartbeat_at"] == "2026-11-30T14:03:24.125Z"
+    assert error["last_at"] == "2026-11-30T14:03:24.125Z"
+    assert (error["family"], error["provider"], error["count"]) == ("rate_limit", "Novita", 1)
+
+
+async def test_unknown_cost_is_null_and_never_zero(tmp_path: Path) -> None:
+    async with session_of(tmp_path, TWO, ROWS, facts=EndpointFacts(api="vllm")) as session:
+        await read_all(session)
+        frame = framer(session)
+        (job,) = start(session, 1)
+        succeed(session, job, cost=None)
+        snapshot = picture(frame)
+        assert view_of(snapshot).cost_usd is None
+        assert snapshot.cost_unknown_attempts == 1
+        assert snapshot.projected_cost_usd is None
+        assert dataset_status(view_of(snapshot))["cost_usd"] is None
+
+
+async def test_numbers_follow_prompts_through_their_states(tmp_path: Path) -> None:
+    async with session_of(tmp_path, TWO, ROWS) as session:
+        await read_all(session)
+        frame = framer(session)
+        assert [v.state for v in picture(frame).datasets] == ["queued", "queued"]
+        jobs = start(session, 10)
+        view = view_of(picture(frame))
+        assert (view.state, view.in_flight, view.left) == ("running", 10, 30)
+        for job in jobs[:6]:
+            succeed(session, job)
+        fail(session, jobs[6], fault("moderation"))
+        session.schedule.retry(jobs[7], due=1e9)
+        view = view_of(picture(frame))
+        assert (view.ok, view.failed, view.in_flight, view.left) == (6, 1, 2, 31)
+        assert (view.waiting, view.rows, view.completion_tokens) == (1, 6, 600)
+        assert view.cost_usd == pytest.approx(0.006)
+        assert view.mean_completion_tokens == 100
+        assert view.attempt_errors == 1
+
+
+async def test_states_of_the_run(tmp_path: Path) -> None:
+    async with session_of(tmp_path, TWO, ROWS) as session:
+        await read_all(session)
+        frame = framer(session)
+        assert picture(frame).state == "starting"
+        session.course.started = True
+        assert picture(frame).state == "running"
+        apply(session, Pause(), origin="test")
+        snapshot = picture(frame)
+        assert (snapshot.state, snapshot.reason, snapshot.paused) == (
+            "paused",
+            "paused by order",
+            True,
+        )
+        session.schedule.paused = False
+        apply(session, Pause("A"), origin="test")
+        assert picture(frame).state == "running"
+        apply(session, Pause("B"), origin="test")
+        assert picture(frame).reason == "every dataset with prompts left is paused"
+        session.limiter.hold(session.clock.monotonic() + 60, "credits: short")
+        snapshot = picture(frame)
+        assert (snapshot.state, snapshot.reason) == ("waiting", "credits: short; goes on in 60 s")
+        session.course.drain("drained by order")
+        snapshot = picture(frame)
+        assert (snapshot.state, snapshot.reason) == ("draining", "drained by order")
+        assert snapshot.exit_code is None
+        session.course.ended = session.course.ordered = True
+        snapshot = picture(frame)
+        assert (snapshot.state, snapshot.exit_code) == ("stopped", 130)
+
+
+async def test_a_disk_in_trouble_is_the_reason_on_screen(tmp_path: Path) -> None:
+    async with session_of(tmp_path, TWO, ROWS) as session:
+        (session.plan.folder / "events.jsonl").symlink_to("/dev/full")
+        session.course.started = True
+        writing = asyncio.create_task(session.sink.run())
+        session.journal.note("note", "anything")
+        await until(lambda: bool(session.sink.trouble))
+        snapshot = picture(framer(session))
+        assert snapshot.state == "waiting"
+        assert snapshot.reason.startswith("disk: events.jsonl: No space left on device")
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+
+
+async def test_a_pilot_keeps_the_manifests_total_and_a_short_source_its_number(
+    tmp_path: Path,
+) -> None:
+    options = Options(limit=5)
+    async with session_of(tmp_path, TWO, ROWS, options=options) as session:
+        view = view_of(picture(framer(session)))
+        assert (view.prompts, view.pilot, view.manifest_prompts) == (40, 5, None)
+    options = Options(allow_short=True)
+    async with session_of(tmp_path, TWO, {"A": 7, "B": 60}, options=options) as session:
+        view = view_of(picture(framer(session)))
+        assert (view.prompts, view.pilot, view.manifest_prompts) == (7, None, 40)
+
+
+async def test_panes_say_so_when_two_datasets_run_at_once(tmp_path: Path) -> None:
+    async with session_of(tmp_path, TWO, ROWS) as session:
+        await read_all(session)
+        frame = framer(session)
+        assert view_of(picture(frame), "B").reason == "waits for the datasets before it"
+        start(session, 45)
+        first, second = picture(frame).datasets
+        last = "its last prompts are in flight"
+        assert first.reason == f"{last}; the next dataset takes the free slots"
+        assert second.reason == "runs in the slots that the dataset before leaves free"
+        for job in list(session.schedule.queues["A"].in_flight):
+            succeed(session, job)
+        start(session, 99)
+        second = view_of(picture(frame), "B")
+        assert second.reason == last
+
+
+# --- estimates --------------------------------------------------------------------------------
+
+
+async def work(session: Session, jobs: int, *, rows_per_s: int, **more: Any) -> None:
+    """Let rows come in at a steady rate for some time."""
+    for _ in range(jobs // rows_per_s):
+        for job in start(session, rows_per_s):
+            succeed(session, job, **more)
+        clock_of(session).advance(1.0)
+
+
+async def test_the_eta_is_by_prompts_where_they_come_first(
+    tmp_path: Path,
+) -> None:
+    datasets = dataset_text("A", 100, token_budget=1_000_000)
+    async with session_of(tmp_path, datasets, {"A": 100}) as session:
+        await read_all(session)
+        frame = framer(session)
+        assert view_of(picture(frame)).eta_s is None
+        await work(session, 40, rows_per_s=4)
+        view = view_of(picture(frame))
+        assert (view.rows_per_s, view.rate_limited_by) == (4.0, "prompts")
+        assert view.eta_s == pytest.approx(60 / 4)
+        assert picture(frame).eta_s == pytest.approx(60 / 4)
+
+
+async def test_the_eta_is_by_the_token_budget_where_that_comes_first(tmp_path: Path) -> None:
+    datasets = SHORT + dataset_text("A", 1000, token_budget=8000)
+    async with session_of(tmp_path, datasets, {"A": 1000}) as session:
+        await read_all(session)
+        await work(session, 40, rows_per_s=4)
+        snapshot = picture(framer(session))
+        view = view_of(snapshot)
+        assert (view.rows_per_s, view.rate_limited_by) == (4.0, "tokens")
+        assert view.eta_s == pytest.approx(4000 / 100 / 4)
+        assert snapshot.eta_s == pytest.approx(4000 / 100 / 4)
+
+
+async def test_conversations_need_a_row_for_each_turn(tmp_path: Path) -> None:
+    async with session_of(tmp_path, dataset_text("A", 100), {"A": 100}, turns=2) as session:
+        await read_all(session)
+        await work(session, 80, rows_per_s=4)
+        snapshot = picture(framer(session))
+        view = view_of(snapshot)
+        assert (view.ok, view.rows) == (40, 80)
+        assert view.eta_s == pytest.approx(120 / 4)
+        assert snapshot.eta_s == pytest.approx(120 / 4)
+        assert snapshot.projected_cost_usd == pytest.approx(0.2)
+
+
+async def test_the_projected_cost_ends_at_token_budgets_and_covers_what_is_queued(
+    tmp_path: Path,
+) -> None:
+    datasets = SHORT + dataset_text("A", 40, token_budget=10_000) + dataset_text("B", 60)
+    async with session_of(tmp_path, datasets, ROWS) as session:
+        await read_all(session)
+        await work(session, 20, rows_per_s=2, completion_tokens=400, cost=0.01)
+        snapshot = picture(framer(session))
+        # A: 8,000 of 10,000 tokens spent, 5 more rows; B: 60 rows at the same cost
+        assert snapshot.projected_cost_usd == pytest.approx((20 + 5 + 60) * 0.01)
+        apply(session, Skip("B"), origin="test")
+        snapshot = picture(framer(session))
+        assert snapshot.projected_cost_usd == pytest.approx((20 + 5) * 0.01)
+
+
+async def test_no_eta_while_paused_and_none_below_zero(tmp_path: Path) -> None:
+    async with session_of(tmp_path, TWO, ROWS, options=Options(limit=3)) as session:
+        await read_all(session)
+        await work(session, 2, rows_per_s=1)
+        session.schedule.queues["A"].ok = 30  # as after a longer run before this pilot
+        snapshot = picture(framer(session))
+        assert snapshot.eta_s is not None
+        assert snapshot.eta_s >= 0
+        session.schedule.paused = True
+        assert view_of(picture(framer(session))).eta_s is None
+
+
+# --- the heartbeat ----------------------------------------------------------------------------
+
+
+async def test_status_is_replaced_each_second_and_history_grows_each_ten(tmp_path: Path) -> None:
+    async with session_of(tmp_path, TWO, ROWS) as session:
+        publisher = Publisher(session, framer(session), lambda: 0.0)
+        path = session.plan.folder / STATUS
+        beats = []
+        for _ in range(45):
+            await publisher.next()
+            beats.append(read_json(path)["heartbeat_at"])
+            clock_of(session).advance(0.25)
+        assert len(set(beats)) == 45 * 0.25 // STATUS_S + 1
+        session.sink.close()
+        await session.sink.run()
+        lines = (session.plan.folder / HISTORY).read_bytes().splitlines()
+        assert len(lines) == 45 * 0.25 // HISTORY_S + 1
+        assert orjson.loads(lines[0])["at"] == orjson.loads(lines[0])["heartbeat_at"]
+
+
+async def test_changes_of_state_are_journalled_once(tmp_path: Path) -> None:
+    async with session_of(tmp_path, TWO, ROWS) as session:
+        await read_all(session)
+        publisher = Publisher(session, framer(session), lambda: 0.0)
+        await publisher.next()
+        session.course.started = True
+        start(session, 1)
+        for _ in range(3):
+            await publisher.next()
+        texts = [entry.text for entry in session.journal.recent if entry.kind == "state"]
+        assert texts == ["A queued → running", "run starting → running"]
+
+
+async def test_the_last_status_stands_even_where_the_one_before_was_cancelled(
+    tmp_path: Path,
+) -> None:
+    async with session_of(tmp_path, TWO, ROWS) as session:
+        publisher = Publisher(session, framer(session), lambda: 0.0)
+        for _ in range(20):
+            session.course.ended = False
+            clock_of(session).advance(5.0)
+            beating = asyncio.create_task(publisher.next())
+            await asyncio.sleep(0)
+            beating.cancel()
+            await asyncio.gather(beating, return_exceptions=True)
+            session.course.ended = True
+            snapshot = await publisher.last()
+            record = read_json(session.plan.folder / STATUS)
+            assert record == orjson.loads(orjson.dumps(status(snapshot)))
+            assert record["state"] == "stopped"
+
+
+async def test_a_status_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
+    async with session_of(tmp_path, TWO, ROWS) as session:
+        publisher = Publisher(session, framer(session), lambda: 0.0)
+        (session.plan.folder / STATUS).mkdir()
+        snapshot = await publisher.next()
+        assert snapshot.heartbeat_at == EPOCH
+        assert (await publisher.last()).run == "story"
+
+
+def test_a_snapshot_is_immutable() -> None:
+    view = DatasetView(name="A", state="queued", prompts=1)
+    with pytest.raises(AttributeError):
+        view.ok = 1  # type: ignore[misc]
+    assert replace(view, ok=1).ok == 1
+    assert OPENROUTER.api == "openrouter"

@@ -1,0 +1,109 @@
+"""`eaglegen-tui export`: writes training files and says what is in them, and what is not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ExitCode, UsageError
+from engine.export.account import left_out_words
+from engine.export.catalogue import format_named
+from engine.export.job import Request, export_run
+from engine.export.selection import selection_of
+from engine.export.shards import ShardLimits
+from engine.export.sidecar import meta_path, template_path
+from engine.format import compact, plural, safe_text, thousands
+from engine.jsonlines import dump_line
+from engine.manifest import Manifest
+from engine.rundir import is_held
+from engine.settings import load_settings
+from engine.survey import make_kit, processes_for
+from engine.verify import read_run
+from engine.workers import workers
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The command's options."""
+
+    to: str
+    out: Path
+    only: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    max_length: int | None = None
+    shard_rows: int | None = None
+    shard_tokens: int | None = None
+    force: bool = False
+
+
+def export(folder: Path, wanted: Wanted, *, as_json: bool) -> int:
+    """Export, read back, and print the report."""
+    manifest = read_run(folder)
+    request = _request(folder, wanted)
+    settings = load_settings(Path.cwd())
+    make = partial(make_kit, manifest.endpoint, settings.tokenizer_path, settings.cache_dir)
+    with workers(make, processes_for(folder, live=request.live)) as work:
+        record = export_run(request, manifest, work)
+    if as_json:
+        sys.stdout.buffer.write(dump_line(record))
+    else:
+        sys.stdout.write("\n".join(_lines(record, request, manifest)) + "\n")
+    return int(ExitCode.OK)
+
+
+def _request(folder: Path, wanted: Wanted) -> Request:
+    if wanted.shard_rows is not None and wanted.shard_tokens is not None:
+        raise UsageError("--shard-rows and --shard-tokens: choose one of them")
+    return Request(
+        folder=folder,
+        form=format_named(wanted.to),
+        out=wanted.out,
+        selection=selection_of(wanted.include, wanted.max_length),
+        only=wanted.only,
+        limits=ShardLimits(wanted.shard_rows, wanted.shard_tokens),
+        live=is_held(folder),
+        force=wanted.force,
+    )
+
+
+def _lines(record: dict[str, Any], request: Request, manifest: Manifest) -> Iterator[str]:
+    totals = {dataset.name: dataset.prompts for dataset in manifest.datasets}
+    for name, part in record["datasets"].items():
+        prompts = f" · {plural(totals[name], 'prompt')}" if name in totals else ""
+        yield (
+            f"{name}{prompts}: {thousands(part['rows_out'])} of "
+            f"{plural(part['rows_in'], 'row')}{_sizes(part)}"
+        )
+        if part["left_out"]:
+            yield f"    left out: {left_out_words(part['left_out'])}"
+    yield ""
+    yield (
+        f"{thousands(record['rows_out'])} of {plural(record['rows_in'], 'row')} "
+        f"for {record['format']}{_sizes(record)}; longest row {thousands(record['longest_row'])}"
+    )
+    if record["clipped_rows"]:
+        yield f"    {plural(record['clipped_rows'], 'row')} cut to --max-length"
+    for file in record["files"]:
+        yield f"    {_file(request.out.with_name(file['name']), file)}"
+    yield f"    {safe_text(str(meta_path(request.out)))}"
+    if request.form.template is not None:
+        yield f"    {safe_text(str(template_path(request.out)))}"
+    yield from (f"note: {safe_text(note)}" for note in record["notes"])
+
+
+def _sizes(part: dict[str, Any]) -> str:
+    if not part["tokens"]:
+        return ""
+    return f", {compact(part['tokens'])} tokens, {compact(part['supervised_tokens'])} supervised"
+
+
+def _file(path: Path, file: dict[str, Any]) -> str:
+    masked = f", {file['zero_mask_rows']} with nothing supervised" if file["tokens"] else ""
+    return (
+        f"{safe_text(str(path))}: {plural(file['rows'], 'row')}{masked}, "
+        f"{compact(file['bytes'])} bytes, sha256 {file['sha256']}"
+    )
