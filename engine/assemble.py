@@ -9,23 +9,24 @@ from functools import partial
 from engine.breaker import Breakers
 from engine.client import Client
 from engine.clock import Clock, local_hm, randomness
-from engine.deadline import deadline_s
 from engine.feeder import Feeder
 from engine.gate import Gate, dataset_stats
 from engine.journal import Journal, skipped_earlier
 from engine.jsonlines import repair_tail
 from engine.ledger import ATTEMPTS, Ledger, read_ledger
 from engine.limits import Limiter
+from engine.lost import Lost, read_lost
 from engine.plan import DatasetPlan, Plan
 from engine.reading import Reader
 from engine.records import unknown_record
 from engine.request import Asking
+from engine.resend import Traces, resend_after_s
 from engine.retry import RetryPolicy
 from engine.rundir import EVENTS, HISTORY
 from engine.schedule import Queue, Schedule
 from engine.session import Session
 from engine.sink import Sink
-from engine.stats import RunStats
+from engine.stats import RunStats, Totals
 
 
 async def assemble(
@@ -47,21 +48,26 @@ async def assemble(
     asking = Asking(plan.manifest.endpoint, plan.facts.api, plan.facts.token_ids)
     gate = Gate(plan, stats)
     skipped = skipped_earlier(plan.folder)
+    traces = Traces(caches=asking.caches)
     feeders: dict[str, Feeder] = {}
     queues: list[Queue] = []
     for dataset in plan.datasets:
         folder = plan.folder / dataset.name
         ledger = await loop.run_in_executor(executor, partial(read_ledger, folder))
+        lost = await loop.run_in_executor(executor, partial(read_lost, folder, ledger))
         _record_unknown(sink, dataset.name, ledger)
         stats.datasets[dataset.name] = dataset_stats(plan, dataset, clock.monotonic())
         stats.datasets[dataset.name].restore(ledger)
+        _restore_lost(traces, stats.datasets[dataset.name].totals, lost, caches=asking.caches)
+        _say_restored(journal, dataset.name, ledger)
+        if asking.caches:  # they are asked again once the first request has surely finished
+            ledger.unknown = [{"id": i, "at": request.at} for i, request in lost.open.items()]
         feeder = _feeder(plan, dataset, ledger, asking, reader, executor)
         queue = Queue(dataset.name, dataset.prompts, skipped=dataset.name in skipped)
         feeder.restored(queue)
         feeders[dataset.name] = feeder
         queues.append(queue)
         _say_short(journal, dataset)
-        _say_restored(journal, dataset.name, ledger)
     schedule = Schedule(queues, allows=gate.allows)
     gate.attach(schedule)
     session = Session(
@@ -83,6 +89,7 @@ async def assemble(
             clock_text=lambda moment: local_hm(clock.wall() + moment - clock.monotonic()),
         ),
         retry=RetryPolicy(max_attempts=plan.manifest.limits.max_attempts),
+        traces=traces,
         feeders=feeders,
     )
     for note in plan.facts.notes:
@@ -102,7 +109,7 @@ def _feeder(
         ledger.failed.clear()
     timeout = plan.manifest.limits.request_timeout_s
     # a cached resend is free only once the first request has ended
-    resend_after = deadline_s(timeout, ledger.latency) if asking.caches else 0.0
+    resend_after = resend_after_s(timeout, ledger.latency) if asking.caches else 0.0
     return Feeder(
         plan.manifest,
         dataset.dataset,
@@ -114,6 +121,17 @@ def _feeder(
         shard=plan.options.shard,
         executor=executor,
     )
+
+
+def _restore_lost(traces: Traces, totals: Totals, lost: Lost, *, caches: bool) -> None:
+    """Remember how they were asked, and reckon with their cost.
+
+    With the response cache whoever has a row by now got it from the first request, for once.
+    """
+    for identifier, request in lost.open.items():
+        traces.restore(identifier, request.ignore, request.count)
+    totals.unseen = sum(each.count for each in lost.open.values()) if caches else lost.count
+    totals.unpriced = lost.unpriced_rows
 
 
 def _record_unknown(sink: Sink, name: str, ledger: Ledger) -> None:

@@ -51,13 +51,14 @@ class Conductor:
             helper.add_done_callback(self.see_end)
         session.course.started = True
         try:
-            while not self._finished():
+            while not (self._finished() or writing.done()):
                 await self._step()
         finally:
             await self._cancel(*helpers)
             await self._cancel_attempts()
             await self._settle_reading()
-            await session.sink.commit()
+            if not writing.done():  # a writer that has failed answers nobody, and is heard below
+                await session.sink.commit()
             self._tick(session.clock.monotonic())
             session.course.ended = True
             self._at_end()

@@ -22,8 +22,10 @@ class RowSaved:
     started_at: float
     """Epoch seconds at which the successful attempt was sent."""
     latency_s: float
-    settles: int = 0
-    """Earlier attempts, billed unseen at most once, whose reply this is (a hit of the cache)."""
+    unseen: int = 0
+    """Earlier attempts that may have been billed without our seeing their replies."""
+    cached: bool = False
+    """The reply is theirs, from the response cache: nothing was paid twice."""
 
 
 @dataclass(frozen=True, slots=True)

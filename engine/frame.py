@@ -53,6 +53,8 @@ class Framer:
         state = course.state(paused=paused, waiting=waiting, work_left=work_left)
         incomplete = any(view.failed or view.invalid for view in views)
         rows_per_s = stats.recent_rows.per_second(now)
+        caches = session.asking.caches
+        twice = [(s.paid_twice(caches=caches), s.row_usd) for s in stats.datasets.values()]
         return Snapshot(
             run=session.plan.manifest.run.name,
             state=state,
@@ -78,6 +80,8 @@ class Framer:
             limit_reason=session.limiter.reason,
             in_flight_cost_usd=session.gate.in_flight_cost(),
             projected_cost_usd=self._projected(views),
+            twice_attempts=sum(count for count, _ in twice),
+            twice_usd=_usd(twice),
             eta_s=_run_eta(views, rows_per_s),
             paused=session.schedule.paused,
             providers=self._providers(now),
@@ -241,6 +245,12 @@ def _all_held(queues: list[Queue]) -> bool:
 def _cost(datasets: dict[str, DatasetStats]) -> float | None:
     known = [s.totals.cost for s in datasets.values() if s.totals.cost is not None]
     return sum(known) if known else None
+
+
+def _usd(items: list[tuple[int, float]]) -> float | None:
+    """Counts at what each costs; None where the price of some is unknown."""
+    known = all(each for count, each in items if count)
+    return sum(count * each for count, each in items) if known else None
 
 
 def _eta(

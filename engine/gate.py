@@ -36,12 +36,14 @@ class Gate:
         if not fits(dataset.token_budget, stats.totals.completion_tokens, in_flight, tokens):
             return False
         cost = stats.costs.reserve(in_flight + 1)
-        if not fits_hard(dataset.max_cost_usd, stats.totals.cost_usd, cost):
+        spent = stats.totals.cost_usd + stats.risked_usd
+        if not fits_hard(dataset.max_cost_usd, spent, cost):
             return False
         if self._cap is None and self._balance is None:
             return True
         reserve = self.in_flight_cost() + stats.costs.each
-        return fits_hard(self._cap, self.spent(), reserve) and fits_hard(self.funds(), 0.0, reserve)
+        spent = self.spent() + self.risked()
+        return fits_hard(self._cap, spent, reserve) and fits_hard(self.funds(), 0.0, reserve)
 
     def see_balance(self, usd: float | None) -> None:
         """The account's balance as just read; None where it is not known."""
@@ -71,6 +73,10 @@ class Gate:
         """USD known to be spent over all sessions."""
         return sum(stats.totals.cost_usd for stats in self._stats.datasets.values())
 
+    def risked(self) -> float:
+        """USD that may have been spent besides: replies never seen, rows without a cost."""
+        return sum(stats.risked_usd for stats in self._stats.datasets.values())
+
     def in_flight_cost(self) -> float:
         """USD that the requests in flight are expected to come to."""
         if self._schedule is None:
@@ -83,18 +89,19 @@ class Gate:
     def reached(self, name: str) -> bool:
         """Whether the dataset has reached its own token or dollar budget."""
         dataset = self._plans[name].dataset
-        totals = self._stats.datasets[name].totals
+        stats = self._stats.datasets[name]
         tokens, cap = dataset.token_budget, dataset.max_cost_usd
-        each = self._stats.datasets[name].costs.each
-        return (tokens is not None and totals.completion_tokens >= tokens) or (
-            cap is not None and totals.cost_usd + each > cap
+        spent = stats.totals.cost_usd + stats.risked_usd
+        return (tokens is not None and stats.totals.completion_tokens >= tokens) or (
+            cap is not None and spent + stats.costs.each > cap
         )
 
     def capped(self) -> bool:
         """Whether `max_cost_usd` leaves no room for one more request of any dataset."""
         if self._cap is None:
             return False
-        return self.spent() + self.in_flight_cost() + self._cheapest() > self._cap
+        spent = self.spent() + self.risked()
+        return spent + self.in_flight_cost() + self._cheapest() > self._cap
 
     def _cheapest(self) -> float:
         """USD of one more request of the cheapest dataset that still has any."""
@@ -118,8 +125,13 @@ class Gate:
         """USD that a dataset's remaining prompts are expected to cost."""
         if self._schedule is None or self._schedule.queues[name].skipped:
             return 0.0
-        queue = self._schedule.queues[name]
-        return (queue.left + len(queue.in_flight)) * self._stats.datasets[name].costs.mean
+        queue, stats = self._schedule.queues[name], self._stats.datasets[name]
+        rows_each = max(1.0, stats.totals.rows / queue.ok) if queue.ok else 1.0
+        rows = (queue.left + len(queue.in_flight)) * rows_each
+        budget, tokens = self._plans[name].dataset.token_budget, stats.totals.completion_tokens
+        if budget is not None and tokens:
+            rows = min(rows, max(0, budget - tokens) * stats.totals.rows / tokens)
+        return rows * stats.row_usd
 
 
 def dataset_stats(plan: Plan, dataset: DatasetPlan, start: float) -> DatasetStats:

@@ -26,7 +26,7 @@ class Ledger:
     offsets: dict[str, int] = field(default_factory=dict)
     """Per id the row's byte offset in rows.jsonl."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Per key the family of a prompt that was given up (superseded by a later row)."""
+    """Per key the family of a prompt that was given up; a row of the same turn supersedes it."""
     invalid: set[tuple[int, str]] = field(default_factory=set)
     """(index, message) of unreadable source rows that are already recorded."""
     unknown: list[dict[str, Any]] = field(default_factory=list)
@@ -83,7 +83,6 @@ def fold_row(ledger: Ledger, row: dict[str, Any], offset: int) -> None:
         return
     ledger.turns[key] = ledger.turns.get(key, 0) | 1 << turn
     ledger.offsets[row["id"]] = offset
-    ledger.failed.pop(key, None)
     if row.get("finish_reason") == "length":
         ledger.cut.add(key)
     usage = row.get("usage") or {}
@@ -109,7 +108,7 @@ def fold_attempt(ledger: Ledger, attempt: dict[str, Any]) -> None:
 
 
 def fold_failure(ledger: Ledger, failure: dict[str, Any]) -> None:
-    """Note a prompt that was given up, or an unreadable source row."""
+    """Note a prompt that was given up, or an unreadable source row; rows must be folded before."""
     if failure.get("id") is None:
         ledger.invalid.add((failure["index"], failure["message"]))
         return

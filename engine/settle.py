@@ -50,7 +50,8 @@ def keep(
         finish_reason=reply.finish_reason,
         started_at=job.started_at,
         latency_s=latency_s,
-        settles=session.traces.unseen(job.id) if reply.cached else 0,
+        unseen=session.traces.unseen(job.id),
+        cached=reply.cached,
     )
     session.traces.settle(job.id)
     done = partial(_saved, session, job, event, session.reader.as_served(row))

@@ -164,6 +164,10 @@ class Snapshot:
     in_flight_cost_usd: float | None = None
     """What the requests in flight may still cost: what a stop would throw away."""
     projected_cost_usd: float | None = None
+    twice_attempts: int = 0
+    """Requests whose replies nobody saw and that may be billed beside those of their rows."""
+    twice_usd: float | None = None
+    """What those come to at the mean cost of a row."""
     eta_s: float | None = None
     paused: bool = False
     providers: tuple[ProviderView, ...] = ()

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine.budget import Expectation
+from engine.budget import KNOWN_AFTER, Expectation
 from engine.events import AttemptFailed, Event, PromptFailed, RowSaved
 from engine.ledger import Ledger
+from engine.resend import unseen
 from engine.series import Axis, Gauge, Quantiles, Recent
 from engine.verdict import VerdictBook
 
@@ -27,6 +28,12 @@ class Totals:
     costs_known: int = 0
     costs_unknown: int = 0
     attempt_errors: int = 0
+    unseen: int = 0
+    """Attempts without a row that may have been billed, their replies not having been seen."""
+    doubted: int = 0
+    """Those of them whose generation has got its row from another request in this session."""
+    unpriced: int = 0
+    """Rows whose cost nobody told."""
     exactness: Counter[str] = field(default_factory=Counter)
     flags: Counter[str] = field(default_factory=Counter)
 
@@ -72,6 +79,21 @@ class DatasetStats:
         """Begin with what is on disk; rates and expectations are this session's own."""
         self.totals.restore(ledger)
         self.latency = ledger.latency
+
+    @property
+    def row_usd(self) -> float:
+        """USD that a row has come to over all sessions; the worst case while too few are known."""
+        priced = self.totals.rows - self.totals.unpriced
+        return self.totals.cost_usd / priced if priced >= KNOWN_AFTER else self.costs.mean
+
+    @property
+    def risked_usd(self) -> float:
+        """USD that may have been spent beyond what is known: a cap has to reckon with it."""
+        return (self.totals.unseen + self.totals.unpriced) * self.row_usd
+
+    def paid_twice(self, *, caches: bool) -> int:
+        """Attempts that may be paid beside their row; the response cache makes a resend free."""
+        return self.totals.doubted if caches else self.totals.unseen
 
 
 @dataclass(slots=True)
@@ -127,6 +149,11 @@ class RunStats:
         totals.exactness[event.exactness] += 1
         totals.flags.update(event.flags)
         totals.count_cost(event.cost, sent=True)
+        if event.cached:
+            totals.unseen -= event.unseen
+        else:
+            totals.doubted += event.unseen
+        totals.unpriced += event.cost is None
         if event.exactness in EXPORTABLE and not event.flags:
             totals.exportable_tokens += tokens
         stats.rate.add(now, 1)
@@ -152,6 +179,7 @@ class RunStats:
         fault = event.fault
         totals = self.datasets[event.dataset].totals
         totals.count_cost(fault.cost, sent=fault.sent)
+        totals.unseen += unseen(fault)
         if not fault.counts:
             return
         totals.attempt_errors += 1

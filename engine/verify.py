@@ -56,7 +56,7 @@ class DatasetReport:
     @property
     def surplus(self) -> int:
         """Prompts with rows beyond the manifest's total: the source or the manifest changed."""
-        return max(0, self.prompts_with_rows - (self.prompts or 0))
+        return 0 if self.prompts is None else max(0, self.prompts_with_rows - self.prompts)
 
 
 @dataclass(slots=True)

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from rich.console import RenderableType
-from rich.segment import Segments
-from rich.traceback import Traceback
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
 from textual.binding import BindingType
@@ -33,6 +31,8 @@ from tui.thrift import TightUpdate
 
 REPEAT_S = 0.5
 """A second ctrl+c within this time is the first one's key repeat, not an order to stop."""
+STALL_S = 2.0
+"""Seconds of a stalled terminal that are worth a message."""
 OnEnd = Callable[[Snapshot], bool]
 
 
@@ -167,12 +167,17 @@ class EaglegenApp(App[None], inherit_bindings=False):
         if since is None or self._behind():
             return
         self._stalled_at = None
-        away = fmt.duration(self.helm.clock.monotonic() - since)
-        self.helm.say(f"the terminal stalled for {away}; the engine went on", "warn")
+        away = self.helm.clock.monotonic() - since
+        if away >= STALL_S:
+            text = f"the terminal stalled for {fmt.duration(away)}; the engine went on"
+            self.helm.say(text, "warn")
         self.screen.refresh()
 
     def _fatal_error(self) -> None:
         """Textual's own report prints every local variable, keys included; ours prints none."""
+        from rich.segment import Segments
+        from rich.traceback import Traceback
+
         self.bell()
         report = Traceback(show_locals=False)
         self._exit_renderables.append(Segments(self.console.render(report, self.console.options)))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from textual.drivers.linux_driver import LinuxDriver
 
-BACKLOG_MAX = 6
-"""Writes that may wait for the terminal; beyond it frames are dropped. A frame is up to three."""
+BACKLOG_MAX = 12
+"""Writes that may wait for the terminal; beyond it frames are dropped. A frame is up to three,
+and starting and leaving the screen are a dozen each."""
 
 
 class PatientDriver(LinuxDriver):

@@ -24,14 +24,24 @@ _LOUD = frozenset({"command", "state", "verdict", "provider", "disk", "note"})
 
 def watch(run: EngineThread, *, interval_s: float, as_json: bool) -> int:
     """Report a run until it ends; SIGINT and SIGTERM drain, a second one stops."""
-    reporter = Reporter(as_json=as_json, out=_until_closed(run))
     with draining_signals(run):
-        due = 0.0
-        while not run.join(_POLL_S):
-            snapshot = run.snapshot()
-            reporter.journal(snapshot)
-            if snapshot.elapsed_s >= due and reporter.progress(snapshot):
-                due = snapshot.elapsed_s + interval_s
+        return _report(run, interval_s, Reporter(as_json=as_json, out=_until_closed(run)))
+
+
+def start_and_watch(run: EngineThread, *, interval_s: float, as_json: bool) -> int:
+    """As `watch`, from the start on: no signal ever finds the run without its handler."""
+    with draining_signals(run):
+        run.start()
+        return _report(run, interval_s, Reporter(as_json=as_json, out=_until_closed(run)))
+
+
+def _report(run: EngineThread, interval_s: float, reporter: Reporter) -> int:
+    due = 0.0
+    while not run.join(_POLL_S):
+        snapshot = run.snapshot()
+        reporter.journal(snapshot)
+        if snapshot.elapsed_s >= due and reporter.progress(snapshot):
+            due = snapshot.elapsed_s + interval_s
     reporter.journal(run.snapshot())
     reporter.summary(run.snapshot())
     return run.exit_code
@@ -74,7 +84,7 @@ class Reporter:
             self._err(progress_line(view, snapshot.heartbeat_at) + f" [{view.state}]\n")
         self._err(closing_line(snapshot) + "\n")
         if self._as_json:
-            self._out(dump_line({"event": "summary", **status(snapshot)}))
+            self._out(dump_line({"event": "summary", **status(snapshot), **_twice(snapshot)}))
 
     def _tell(self, entry: JournalEntry) -> None:
         if entry.kind in _LOUD:
@@ -111,12 +121,24 @@ def closing_line(snapshot: Snapshot) -> str:
     why = f": {safe_text(snapshot.reason)}" if snapshot.reason else ""
     unknown = snapshot.cost_unknown_attempts
     also = f", {unknown} requests of unknown cost" if unknown else ""
+    if snapshot.twice_attempts:
+        also += (
+            f", about {money(snapshot.twice_usd)} may be paid twice "
+            f"({snapshot.twice_attempts} replies never seen)"
+        )
     return (
         f"{safe_text(snapshot.run)} {snapshot.state}{why}. "
         f"{rows} rows in {safe_text(snapshot.output)}, "
         f"cost {money(snapshot.cost_usd)}{also}, {duration(snapshot.elapsed_s)} "
         f"(exit {snapshot.exit_code})"
     )
+
+
+def _twice(snapshot: Snapshot) -> dict[str, Any]:
+    """What may have been paid twice, where that is more than nothing."""
+    if not snapshot.twice_attempts:
+        return {}
+    return {"twice_attempts": snapshot.twice_attempts, "twice_usd": snapshot.twice_usd}
 
 
 @contextmanager

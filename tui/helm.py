@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 
 from engine import format as fmt
@@ -59,12 +58,7 @@ class Helm:
         """Send a command; its answer replaces the message that says it was sent."""
         self.wishes.note(command, self.clock.monotonic())
         self.say(steering.asked(command), "dim", waiting=True)
-        try:
-            future = self.handle.send(command)
-        except EaglegenError as error:
-            self._refused(command, error)
-            return
-        task = asyncio.ensure_future(self._hear(command, future))
+        task = asyncio.ensure_future(self._hear(command))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -75,9 +69,9 @@ class Helm:
         else:
             self.order(decision)
 
-    async def _hear(self, command: Command, future: Future[str]) -> None:
+    async def _hear(self, command: Command) -> None:
         try:
-            answer = await asyncio.wrap_future(future)
+            answer = await asyncio.wrap_future(self.handle.send(command))
         except EaglegenError as error:
             self._refused(command, error)
         except Exception as error:  # noqa: BLE001 - the engine's fault is a sentence here, not the screen's end

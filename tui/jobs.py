@@ -49,11 +49,10 @@ def run_manifest(path: Path, options: Options, watching: Watching) -> int:
 
 
 def perform(manifest: Manifest, options: Options, settings: Settings, watching: Watching) -> int:
-    """Plan, start the engine's thread, watch until it ends."""
+    """Plan, then run and watch until it ends."""
     plan = make_plan(manifest, options)
     key = key_for(settings, plan.manifest.endpoint.base_url)
     run = EngineThread(plan, key=key, reader=reader_for(plan.manifest, settings))
-    run.start()
     code = watch(run, settings, watching)
     if run.error is not None:
         raise run.error
@@ -61,15 +60,15 @@ def perform(manifest: Manifest, options: Options, settings: Settings, watching: 
 
 
 def watch(run: EngineThread, settings: Settings, watching: Watching) -> int:
-    """Show a running engine until it ends or the person leaves."""
-    from tui.headless import Reporter
-    from tui.headless import watch as watch_headless
+    """Start an engine and show it until it ends or the person leaves."""
+    from tui.headless import Reporter, start_and_watch
 
     if not watching.on_screen:
         interval_s = watching.interval_s or settings.interval_s
-        return watch_headless(run, interval_s=interval_s, as_json=watching.as_json)
+        return start_and_watch(run, interval_s=interval_s, as_json=watching.as_json)
     from tui.app import run_app
 
+    run.start()
     theme = watching.theme or settings.theme
     code = run_app(run, theme=theme, fps=settings.fps)
     if run.ended:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import math
+import os
+import time
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,6 +205,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--size", default="160x48", help="cells by rows")
     parser.add_argument("--theme", default="dark")
     given = parser.parse_args(arguments)
+    os.environ["TZ"] = "UTC"  # the same picture everywhere
+    time.tzset()
     cells, _, rows = given.size.partition("x")
     svg = asyncio.run(draw(story(), int(cells), int(rows), given.theme))
     given.out.write_text(svg, encoding="utf-8")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,14 +37,47 @@ def verify(folder: Path, *, as_json: bool) -> int:
 
 
 def _record(report: Report) -> dict[str, Any]:
-    """The report as one flat record for each dataset and provider."""
-    record = asdict(report)
-    for part in record["datasets"]:
-        part.update(part.pop("tally"))
-        del part["providers"], part["faults"]
-    for provider in record["providers"].values():
-        provider.update(provider.pop("tally"))
-    return record
+    return {
+        "folder": report.folder,
+        "tokenizer": report.tokenizer,
+        "live": report.live,
+        "datasets": [_dataset_record(part) for part in report.datasets],
+        "providers": {name: _provider_record(item) for name, item in report.providers.items()},
+        "fault_count": report.fault_count,
+        "faults": [{"place": fault.place, "what": fault.what} for fault in report.faults],
+    }
+
+
+def _dataset_record(part: DatasetReport) -> dict[str, Any]:
+    return {
+        "name": part.name,
+        "prompts": part.prompts,
+        "prompts_with_rows": part.prompts_with_rows,
+        "failed": part.failed,
+        "invalid": part.invalid,
+        "surplus": part.surplus,
+        "rows": part.tally.rows,
+        "requests": part.requests,
+        "attempts": part.attempts,
+        "open": part.open,
+        "set_aside": part.set_aside,
+        "completion_tokens": part.tally.completion_tokens,
+        "exportable_tokens": part.tally.exportable_tokens,
+        "grades": dict(part.tally.grades),
+        "flags": dict(part.tally.flags),
+        "finish_reasons": dict(part.tally.finish_reasons),
+    }
+
+
+def _provider_record(provider: ProviderReport) -> dict[str, Any]:
+    return {
+        "rows": provider.tally.rows,
+        "sure": provider.tally.sure,
+        "profile": provider.profile,
+        "prompt_words": provider.prompt_words,
+        "other_prompt": provider.tally.other_prompt,
+        "miscounted": provider.tally.miscounted,
+    }
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -96,7 +128,7 @@ def _totals(part: DatasetReport) -> str:
 
 
 def _notes(part: DatasetReport) -> Iterator[str]:
-    if part.surplus and part.prompts is not None:
+    if part.surplus:
         yield f"{plural(part.surplus, 'prompt')} beyond the manifest's total: its source changed"
     if part.open:
         yield f"{plural(part.open, 'request')} without a known outcome; the next run records them"

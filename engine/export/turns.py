@@ -31,8 +31,10 @@ def explicit_turns(example: Example) -> list[Turn]:
     Tools and a default system prompt, which a template would add, are turns of their own.
     """
     messages = _explicit(example)
-    first_open = end_of_history(messages)
-    return [_turn(message, in_chain=index >= first_open) for index, message in enumerate(messages)]
+    endpoint = example.kit.endpoint
+    thinks = endpoint.thinking or endpoint.tokenizer == kimi.KIMI_K2_THINKING
+    first_open = end_of_history(messages) if thinks else len(messages)
+    return [_turn(message, reasons=at >= first_open) for at, message in enumerate(messages)]
 
 
 def plain_turns(example: Example, *, systems: bool) -> list[Turn]:
@@ -110,7 +112,7 @@ def _explicit(example: Example) -> Sequence[Mapping[str, Any]]:
     return messages
 
 
-def _turn(message: Mapping[str, Any], *, in_chain: bool) -> Turn:
+def _turn(message: Mapping[str, Any], *, reasons: bool) -> Turn:
     role = str(message.get("role"))
     name = str(message.get("name") or role)
     if role in _MARKERS and name != role:
@@ -120,7 +122,7 @@ def _turn(message: Mapping[str, Any], *, in_chain: bool) -> Turn:
         content = f"## Return of {message.get('tool_call_id', '')}\n{content}"
     if role == "assistant":
         content += _calls(message)
-        reasoning = message.get("reasoning_content") if in_chain else None
+        reasoning = message.get("reasoning_content") if reasons else None
         if reasoning:
             content = f"{OPEN}{reasoning}{CLOSE}{content}"
     return {"role": name, "content": content}

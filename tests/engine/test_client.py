@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,21 @@ async def test_only_our_own_clock_ends_a_reply_that_never_comes_or_drips(
 async def test_a_refused_connection_was_not_sent() -> None:
     found = read_fault(await post(f"http://127.0.0.1:{closed_port()}/v1"))
     assert (found.family, found.sent, found.cost) == ("connect", False, 0.0)
+
+
+async def test_a_host_that_does_not_answer_the_door_was_not_sent(
+    plain: pytest.MonkeyPatch,
+) -> None:
+    plain.setattr("engine.client._CONNECT_S", 0.3)
+    with socket.socket() as deaf, ExitStack() as callers:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        for _ in range(4):  # who waits here fills its queue: further calls hang
+            caller = callers.enter_context(socket.socket())
+            caller.setblocking(False)
+            caller.connect_ex(deaf.getsockname())
+        found = read_fault(await post(f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"))
+    assert (found.family, found.sent) == ("connect", False)
 
 
 async def test_a_name_that_does_not_resolve_was_not_sent(plain: pytest.MonkeyPatch) -> None:

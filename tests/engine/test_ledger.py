@@ -176,6 +176,13 @@ def test_a_failure_is_superseded_by_a_row_and_by_a_later_failure() -> None:
     assert ledger.failed == {f"{4:016x}.0": "moderation"}
 
 
+def test_attempt_numbers_go_on_even_where_power_loss_took_lines_of_what_was_sent(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, {SENT: [sent(1)], ATTEMPTS: [attempt(1), attempt(1, number=2)]})
+    assert read_ledger(tmp_path).attempts == {identifier(1): 2}
+
+
 def test_a_doubled_row_is_counted_once_and_told(tmp_path: Path) -> None:
     write(tmp_path, {ROWS: [row(1), row(2), row(1)]})
     ledger = read_ledger(tmp_path)

@@ -68,7 +68,9 @@ class Played:
         return found
 
 
-def played(desk: Desk, provider: Simulator, outcome: Outcome, names: list[str], good: int) -> Played:
+def played(
+    desk: Desk, provider: Simulator, outcome: Outcome, names: list[str], good: int
+) -> Played:
     places = {place * (good + 1): name for place, name in enumerate(names)}
     first = {r["id"]: r for kind in ("rows", "failures") for r in outcome.files.all(kind)}
     known = {i: places[r["index"]] for i, r in first.items() if r["index"] in places}

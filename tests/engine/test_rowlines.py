@@ -76,7 +76,7 @@ def test_lines_that_are_no_rows_say_why(change: dict[str, Any], says: str) -> No
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"id": "\xe2\x82"}'])
 def test_other_lines_are_refused_too(line: bytes) -> None:
-    with pytest.raises(ValueError, match="no JSON|no row"):
+    with pytest.raises(ValueError, match=r"no JSON|no row"):
         parse_row(line, "B6")
 
 

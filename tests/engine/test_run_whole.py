@@ -137,7 +137,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
     with playing() as provider, Desk(folder, provider.base_url) as desk:
         write_sources(desk)
         desk.manifest(*datasets())
-        yield Done(desk.go("--headless"), desk.files, provider)
+        yield Done(desk.begin("--headless").wait(), desk.files, provider)
 
 
 def test_it_ends_with_exit_0_and_says_so(done: Done) -> None:

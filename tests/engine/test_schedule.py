@@ -237,8 +237,12 @@ def held_back(queue: Queue) -> bool:
     return queue.paused or queue.skipped or queue.over_budget
 
 
-ROWS = st.lists(st.sampled_from([0, 1, 1, 1, 2, 3]), max_size=8)
+ROWS = st.lists(st.sampled_from([0, 1, 1, 1, 2, 3]), min_size=1, max_size=12)
 """Turns of each source row; 0: an unreadable one."""
+
+
+OUTCOMES = st.tuples(st.integers(0, 5), st.sampled_from(list("ooookrrfcx")))
+"""Which of those in flight ends, and how: ok, cut, retry, failed, cancelled."""
 
 
 class ScheduleMachine(RuleBasedStateMachine):
@@ -257,9 +261,10 @@ class ScheduleMachine(RuleBasedStateMachine):
         self.read = dict.fromkeys("ABC", 0)
 
     @rule(size=st.integers(1, 4))
-    def read_on(self, size: int) -> None:
+    def work(self, size: int) -> None:
         for name in list(self.schedule.wanted(self.limit)):
             self.offer(name, size)
+        self.take()
 
     def offer(self, name: str, size: int) -> None:
         batch = self.sources[name][self.read[name] : self.read[name] + size]
@@ -273,10 +278,6 @@ class ScheduleMachine(RuleBasedStateMachine):
         ]
         self.read[name] += len(batch)
         self.schedule.offer(name, found, invalid=batch.count(0), exhausted=len(batch) < size)
-
-    @rule()
-    def start(self) -> None:
-        self.take()
 
     def take(self) -> list[Job]:
         slots = self.limit - self.schedule.in_flight
@@ -304,10 +305,13 @@ class ScheduleMachine(RuleBasedStateMachine):
                 assert queue.exhausted
 
     @precondition(lambda self: self.schedule.in_flight > 0)
-    @rule(pick=st.integers(0, 99), outcome=st.sampled_from("okr okr okr fcx".replace(" ", "")))
-    def end_one(self, pick: int, outcome: str) -> None:
-        flying = [job for q in self.schedule.queues.values() for job in q.in_flight]
-        self.settle(sorted(flying, key=lambda job: job.id)[pick % len(flying)], outcome)
+    @rule(outcomes=st.lists(OUTCOMES, min_size=1, max_size=6))
+    def end_some(self, outcomes: list[tuple[int, str]]) -> None:
+        for pick, outcome in outcomes:
+            flying = [job for q in self.schedule.queues.values() for job in q.in_flight]
+            if flying:
+                flying.sort(key=lambda job: job.id)
+                self.settle(flying[pick % len(flying)], outcome)
 
     def settle(self, job: Job, outcome: str) -> None:
         if outcome in "ok":
@@ -322,29 +326,24 @@ class ScheduleMachine(RuleBasedStateMachine):
         else:
             self.schedule.cancelled(job)
 
-    @rule(seconds=st.floats(0, 3))
-    def pass_time(self, seconds: float) -> None:
+    @rule(seconds=st.floats(0, 3), limit=st.integers(1, 6))
+    def pass_time(self, seconds: float, limit: int) -> None:
         self.now += seconds
-
-    @rule(limit=st.integers(1, 6))
-    def throttle(self, limit: int) -> None:
         self.limit = limit
 
-    @rule(on=st.booleans())
-    def pause_run(self, on: bool) -> None:
-        self.schedule.paused = on
-
-    @rule(name=st.sampled_from("ABC"), on=st.booleans())
-    def pause(self, name: str, on: bool) -> None:
-        self.schedule.queues[name].paused = on
-
-    @rule(name=st.sampled_from("ABC"), on=st.booleans())
-    def skip(self, name: str, on: bool) -> None:
-        self.schedule.queues[name].skipped = on
-
-    @rule(name=st.sampled_from("ABC"), room=st.sampled_from([0, 1, 2, 99]))
-    def budget(self, name: str, room: int) -> None:
-        self.room[name] = room
+    @rule(
+        order=st.sampled_from(["paused", "skipped", "run", "room"]),
+        name=st.sampled_from("ABC"),
+        on=st.booleans(),
+        room=st.sampled_from([0, 1, 2, 99]),
+    )
+    def steer(self, order: str, name: str, on: bool, room: int) -> None:
+        if order == "run":
+            self.schedule.paused = on
+        elif order == "room":
+            self.room[name] = room
+        else:
+            setattr(self.schedule.queues[name], order, on)
 
     @invariant()
     def the_numbers_add_up(self) -> None:
@@ -375,7 +374,8 @@ class ScheduleMachine(RuleBasedStateMachine):
             queue.paused = queue.skipped = False
             self.room[name] = 99
         for _ in range(200):
-            self.go_on()
+            if not self.schedule.complete:
+                self.go_on()
         assert self.schedule.complete
         for name, queue in self.schedule.queues.items():
             assert (queue.left, queue.state) == (0, "done")
@@ -385,4 +385,4 @@ class ScheduleMachine(RuleBasedStateMachine):
 
 
 TestScheduleMachine = ScheduleMachine.TestCase
-TestScheduleMachine.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestScheduleMachine.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)

@@ -215,6 +215,17 @@ async def test_a_disk_without_any_room_is_waited_for_too(tmp_path: Path) -> None
     assert numbers(tmp_path / "rows.jsonl") == [1]
 
 
+async def test_a_line_that_was_begun_when_its_file_was_synced_stays_whole_in_memory(
+    tmp_path: Path,
+) -> None:
+    """Its beginning may vanish with the file while the rest of it is still to be written."""
+    sink = Sink(tmp_path)
+    sink._unsynced["f"] = bytearray(b'{"n":1}\n{"n":2}\n{"n"')
+    sink._note_synced("f", 20, here=True)
+    assert sink._unsynced["f"] == b'{"n"'
+    await sink._close_files()
+
+
 # --- files that vanish ------------------------------------------------------------------------
 
 

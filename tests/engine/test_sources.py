@@ -185,6 +185,7 @@ def test_an_empty_source_holds_no_rows_or_says_so(tmp_path: Path, name: str) -> 
         ("p.jsonl.gz", b"no gzip", "cannot be read on"),
         ("p.jsonl.gz", gzip.compress(JSONL * 50)[:-20], "cannot be read on"),
         ("p.csv.gz", gzip.compress(CSV)[:-9], "cannot be read on"),
+        ("p.jsonl.gz", gzip.compress(JSONL)[:10] + b"\xff" * 50, "cannot be read on"),
     ],
 )
 def test_a_source_that_is_broken_as_a_whole_is_a_usage_error(

@@ -36,28 +36,50 @@ class Case:
 
     name: str
     kind: str
-    """`httpx`, `transport`, `aiohttp`, or `engine`."""
-    in_flight: int
+    """`httpx`, `transport`, `tokenizing`, `aiohttp`, or `engine`."""
+    in_flight: int = 2000
+    scenario: str = "bench"
+    """Cases of one scenario are compared with each other."""
     tokenizer: str = "none"
     screen: bool = False
     once: bool = False
-    """Slow to warm up and far from the others: one round tells enough."""
+    """Slow and far from the others: one round tells enough."""
     runs: list[Measured] = field(default_factory=list)
 
-    def of(self, attribute: str) -> float:
-        """The median over the rounds."""
-        return statistics.median(getattr(run, attribute) or 0.0 for run in self.runs)
+    def median(self, attribute: str) -> float:
+        """Over the rounds."""
+        return statistics.median(getattr(run, attribute) for run in self.runs)
+
+    def lag(self) -> str:
+        """Medians of the 99th percentile and of the maximum."""
+        lags = [run.lag_ms for run in self.runs if run.lag_ms]
+        if not lags:
+            return f"{'':7} {'':7}"
+        p99, most = (statistics.median(values) for values in zip(*lags, strict=True))
+        return f"{p99:7.0f} {most:7.0f}"
 
 
-def cases(tokenizers: list[str]) -> Iterator[Case]:
-    """All lines, the reference ones first."""
-    yield Case("plain httpx", "httpx", 2000, once=True)
-    yield Case("raw aiohttp", "aiohttp", 2000)
-    yield Case("httpx over aiohttp", "transport", 2000)
-    for tokenizer in tokenizers:
-        for in_flight in (64, 512, 2000):
-            yield Case(f"engine, ids {tokenizer}", "engine", in_flight, tokenizer)
-        yield Case(f"engine, ids {tokenizer}, screen", "engine", 2000, tokenizer, screen=True)
+KIMI, PACED = str(HERE / "kimi.toml"), str(HERE / "paced.toml")
+CASES = (
+    ("text only, replies of 6.6 KB after 0.5 s", "bench", "none", "transport"),
+    ("Kimi ids, replies of 1,700 tokens after 0.5 s", KIMI, "kimi-k2.5", "tokenizing"),
+)
+
+
+def cases() -> Iterator[Case]:
+    """All lines, the references of each scenario first."""
+    yield Case("plain httpx", "httpx", once=True)
+    for reference in ("aiohttp", "transport"):
+        yield Case(reference, reference)
+    for in_flight in (64, 512, 2000):
+        yield Case("engine", "engine", in_flight)
+    yield Case("engine and screen", "engine", screen=True)
+    for reference in ("aiohttp", "tokenizing"):
+        yield Case(reference, reference, scenario=KIMI)
+    for in_flight in (64, 512, 2000):
+        yield Case("engine", "engine", in_flight, KIMI, "kimi-k2.5")
+    yield Case("engine and screen", "engine", 2000, KIMI, "kimi-k2.5", screen=True)
+    yield Case("engine", "engine", 2000, PACED, "kimi-k2.5")
 
 
 class Bench:

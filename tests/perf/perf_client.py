@@ -1,5 +1,7 @@
 """A bare client in a process of its own: plain httpx, httpx over aiohttp, or aiohttp alone.
 
+`tokenizing` is httpx over aiohttp and one encoding of each reply's text, in the same loop.
+
 `python perf_client.py KIND BASE_URL IN_FLIGHT WARM_S WINDOW_S` prints one JSON line.
 """
 
@@ -13,12 +15,15 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from engine.clock import SystemClock
+import orjson
 from perf_meter import Measured, Window
 from perf_provider import MODEL
 
+from engine.clock import SystemClock
+
 Ask = Callable[[bytes], Awaitable[bytes]]
 _CLOCK = SystemClock()
+_NEVER = 3600.0
 _PATH = "/chat/completions"
 _HEADERS = {"content-type": "application/json"}
 
@@ -28,7 +33,7 @@ async def _httpx(base_url: str, in_flight: int) -> AsyncIterator[Ask]:
     import httpx
 
     limits = httpx.Limits(max_connections=in_flight, max_keepalive_connections=in_flight)
-    async with httpx.AsyncClient(headers=_HEADERS, timeout=None, limits=limits) as client:
+    async with httpx.AsyncClient(headers=_HEADERS, timeout=_NEVER, limits=limits) as client:
 
         async def ask(body: bytes) -> bytes:
             return (await client.post(base_url + _PATH, content=body)).content
@@ -43,7 +48,7 @@ async def _transport(base_url: str, in_flight: int) -> AsyncIterator[Ask]:
 
     limits = httpx.Limits(max_connections=in_flight)
     async with httpx_aiohttp.HttpxAiohttpClient(
-        headers=_HEADERS, timeout=None, limits=limits
+        headers=_HEADERS, timeout=_NEVER, limits=limits
     ) as client:
 
         async def ask(body: bytes) -> bytes:
@@ -66,7 +71,28 @@ async def _aiohttp(base_url: str, in_flight: int) -> AsyncIterator[Ask]:
         yield ask
 
 
-CLIENTS = {"httpx": _httpx, "transport": _transport, "aiohttp": _aiohttp}
+@asynccontextmanager
+async def _tokenizing(base_url: str, in_flight: int) -> AsyncIterator[Ask]:
+    from engine.tokens.vocabulary import load_vocabulary
+
+    vocabulary = load_vocabulary("kimi-k2.5")
+    async with _transport(base_url, in_flight) as transport:
+
+        async def ask(body: bytes) -> bytes:
+            reply = await transport(body)
+            message = orjson.loads(reply)["choices"][0]["message"]
+            vocabulary.encode(f"{message['reasoning']}</think>{message['content']}<|im_end|>")
+            return reply
+
+        yield ask
+
+
+CLIENTS = {
+    "httpx": _httpx,
+    "transport": _transport,
+    "aiohttp": _aiohttp,
+    "tokenizing": _tokenizing,
+}
 
 
 async def measure(kind: str, base_url: str, in_flight: int, warm_s: float, window_s: float) -> None:

@@ -6,11 +6,15 @@ the screen is drawn on this process's terminal.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from pathlib import Path
 
+from perf_meter import Window
+
 import engine.assemble
+from engine.clock import SystemClock
 from engine.commands import Stop
 from engine.limits import Limiter
 from engine.manifest import load_manifest
@@ -18,10 +22,10 @@ from engine.plan import Options, make_plan
 from engine.readers import reader_for
 from engine.runner import EngineThread
 from engine.settings import Settings
-from perf_meter import Window
 
-_POLL_S = 0.25
-_FRESH_S = 0.01
+_POLL_S = 0.01
+_PROBE_S = 0.005
+_CLOCK = SystemClock()
 
 
 class AtCeiling(Limiter):
@@ -32,6 +36,29 @@ class AtCeiling(Limiter):
 
     def tick(self, now: float, in_flight: int) -> None:
         """Learn nothing."""
+
+
+class Lag:
+    """How late the engine's loop wakes who sleeps in it, sampled from inside."""
+
+    def __init__(self) -> None:
+        self._late_s: list[float] = []
+
+    async def probe(self) -> None:
+        """Sample until cancelled; runs in the engine's loop."""
+        while True:
+            due = _CLOCK.monotonic() + _PROBE_S
+            await asyncio.sleep(_PROBE_S)
+            self._late_s.append(_CLOCK.monotonic() - due)
+
+    def begin(self) -> None:
+        """Forget what was before the window."""
+        self._late_s = []
+
+    def end(self) -> tuple[float, float]:
+        """The 99th percentile and the maximum since `begin`, in milliseconds."""
+        late = sorted(self._late_s)
+        return 1e3 * late[int(0.99 * len(late))], 1e3 * late[-1]
 
 
 def start(manifest: Path) -> EngineThread:
@@ -46,26 +73,31 @@ def start(manifest: Path) -> EngineThread:
 def measure(run: EngineThread, out: Path, warm_s: float, window_s: float) -> None:
     """Measure one window of a run, then stop it."""
     while run.snapshot().state == "starting":
-        run.join(_POLL_S)
-    run.join(warm_s)
+        _sleep(run, _POLL_S)
+    lag = Lag()
+    assert run._loop is not None
+    run._loop.call_soon_threadsafe(lambda: asyncio.ensure_future(lag.probe()))
+    _sleep(run, warm_s)
     _fresh(run)
     window = Window(lambda: sum(view.rows for view in run.snapshot().datasets))
-    lag_ms = 0.0
-    for _ in range(round(window_s / _POLL_S)):
-        if run.join(_POLL_S):
-            raise SystemExit(f"the run ended inside the window: {run.snapshot().reason}")
-        lag_ms = max(lag_ms, run.snapshot().loop_lag_ms)
+    lag.begin()
+    _sleep(run, window_s)
     _fresh(run)
-    out.write_text(window.end(lag_ms).line(), "utf-8")
+    out.write_text(window.end(lag.end()).line(), "utf-8")
     run.send(Stop())
     run.join()
+
+
+def _sleep(run: EngineThread, seconds: float) -> None:
+    if run.join(seconds):
+        raise SystemExit(f"the run ended before it was measured: {run.snapshot().reason}")
 
 
 def _fresh(run: EngineThread) -> None:
     """Wait for a new snapshot, so that rows and time belong together."""
     before = run.snapshot().heartbeat_at
-    while run.snapshot().heartbeat_at == before and not run.join(_FRESH_S):
-        pass
+    while run.snapshot().heartbeat_at == before:
+        _sleep(run, _POLL_S)
 
 
 def main(manifest: str, out: str, warm_s: str, window_s: str, fps: str = "") -> None:

@@ -22,8 +22,8 @@ class Measured:
     seconds: float
     cpu_s: float
     peak_mb: float
-    lag_ms: float | None = None
-    """The worst lag of the engine's loop that a snapshot showed in the window."""
+    lag_ms: tuple[float, float] | None = None
+    """99th percentile and maximum of the engine's loop lag."""
 
     @property
     def rate(self) -> float:
@@ -52,7 +52,7 @@ class Window:
         self._rows = rows
         self._from = rows(), _CLOCK.monotonic(), _cpu_s()
 
-    def end(self, lag_ms: float | None = None) -> Measured:
+    def end(self, lag_ms: tuple[float, float] | None = None) -> Measured:
         """Rows, seconds and CPU since the beginning, peak memory of the process's life."""
         rows, at, cpu_s = self._from
         seconds = _CLOCK.monotonic() - at

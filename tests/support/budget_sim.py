@@ -25,7 +25,7 @@ class World:
     """The limit starts at 32 and doubles in this time; 0: it opens at once."""
     refused: float = 0.0
     """Share of the requests that a 429 ends at once."""
-    seed: int = 0
+    seed: int = 3
 
     def limit(self, now: float) -> float:
         """How many requests may be in flight."""

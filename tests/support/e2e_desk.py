@@ -7,18 +7,24 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
+from unittest.mock import patch
 
+import pytest
 from e2e_files import RunFiles
+
+from tui.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
 MODEL = "moonshotai/kimi-k2.5"
-PATIENCE_S = 20.0
+PATIENCE_S = 40.0
 """How long a condition may take on a busy machine before the test gives up."""
 _POLL_S = 0.005
 _MAIN = "from tui.cli import main; main()"
@@ -111,6 +117,41 @@ class Process:
         self.popen.wait()
 
 
+def run_here(arguments: list[str], folder: Path, environment: Mapping[str, str]) -> Result:
+    """Call the command line's main in this process, with descriptors, environment and folder."""
+    with (
+        TemporaryFile("w+", encoding="utf-8", newline="") as out,
+        TemporaryFile("w+", encoding="utf-8", newline="", errors="backslashreplace") as err,
+    ):
+        with (
+            _redirected(1, out),
+            _redirected(2, err),
+            patch.multiple(sys, argv=["eaglegen-tui", *arguments], stdout=out, stderr=err),
+            patch.dict(os.environ, environment, clear=True),
+            chdir(folder),
+            pytest.raises(SystemExit) as ended,
+        ):
+            main()
+        return Result(int(ended.value.code or 0), _content(out), _content(err))
+
+
+@contextmanager
+def _redirected(descriptor: int, file: IO[str]) -> Iterator[None]:
+    saved = os.dup(descriptor)
+    os.dup2(file.fileno(), descriptor)
+    try:
+        yield
+    finally:
+        file.flush()
+        os.dup2(saved, descriptor)
+        os.close(saved)
+
+
+def _content(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read()
+
+
 class Desk:
     """A user's folder; use as a context, so that no process outlives its test."""
 
@@ -171,7 +212,7 @@ class Desk:
         return self.manifest({"name": name, "source": source, "prompts": count}, **sections)
 
     def start(self, *arguments: object, before: str = "", **pipes: int) -> Process:
-        """Start the command line; `before` is Python that its process runs first."""
+        """Start the command line as a process; `before` is Python that it runs first."""
         folder = self.folder / f"process{len(self._processes)}"
         folder.mkdir()
         program = [sys.executable, "-c", f"{before}\n{_MAIN}", *map(str, arguments)]
@@ -179,16 +220,16 @@ class Desk:
         self._processes.append(process)
         return process
 
-    def run(self, *arguments: object, before: str = "") -> Result:
-        """Run the command line to its end."""
-        return self.start(*arguments, before=before).wait()
+    def run(self, *arguments: object) -> Result:
+        """Run the command line to its end, here: the same code, without a second of imports."""
+        return run_here([*map(str, arguments)], self.folder, self.environment)
 
     def go(self, *options: object) -> Result:
-        """`run` on this desk's manifest."""
+        """`run` on this desk's manifest, here."""
         return self.run("run", self.folder / "manifest.toml", *options)
 
     def begin(self, *options: object, before: str = "", **pipes: int) -> Process:
-        """Start `run` on this desk's manifest."""
+        """Start `run` on this desk's manifest in a process of its own."""
         return self.start("run", self.folder / "manifest.toml", *options, before=before, **pipes)
 
 

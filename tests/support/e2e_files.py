@@ -55,8 +55,8 @@ class RunFiles:
         }
 
 
-def assert_accounted(files: RunFiles) -> None:
-    """Requests = rows + attempts, no row twice, and the prompts of status.json add up."""
+def assert_settled(files: RunFiles) -> None:
+    """Requests = rows + attempts, and no row twice."""
     ids = [row["id"] for row in files.all("rows")]
     assert len(ids) == len(set(ids)), "a row is doubled"
     sent = Counter((r["id"], r["attempt"]) for r in files.all("sent"))
@@ -64,8 +64,12 @@ def assert_accounted(files: RunFiles) -> None:
     ended.update((r["id"], r["attempt"]) for r in files.all("attempts"))
     assert sent == ended
     assert set(sent.values()) <= {1}, "an attempt's number was used twice"
-    status = files.status()
-    for view in status["datasets"]:
+
+
+def assert_accounted(files: RunFiles) -> None:
+    """As `assert_settled`, and status.json agrees: its prompts add up, its rows are on disk."""
+    assert_settled(files)
+    for view in files.status()["datasets"]:
         parts = ("ok", "failed", "invalid", "in_flight", "left")
         assert view["prompts"] == sum(view[part] for part in parts)
         assert view["rows"] == len(files.lines(f"{view['name']}/rows.jsonl"))

@@ -13,7 +13,6 @@ from engine.snapshot import (
     AttemptRate,
     DatasetView,
     ErrorLine,
-    JournalEntry,
     Series,
     Snapshot,
 )
@@ -405,10 +404,6 @@ def done() -> Snapshot:
 def failed_some() -> Snapshot:
     shown = dataset(done(), 3, ok=14_988, failed=12, exactness={"matched": 14_988}, rows=14_988)
     return replace(shown, exit_code=3)
-
-
-def silent() -> Snapshot:
-    return replace(story(), journal=(JournalEntry(NOW, "note", "the last word"),))
 
 
 SCENES: dict[str, Callable[[], Snapshot]] = {

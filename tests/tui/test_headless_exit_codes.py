@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from e2e_contract import FAILURE, assert_fields
 from e2e_desk import MODEL, Desk, until
-from e2e_files import assert_accounted
+from e2e_files import assert_accounted, assert_settled
 from e2e_provider import arrived, playing, slow
 
 from engine.simulator import Simulator
@@ -52,24 +52,48 @@ def test_0_at_the_token_budget(desk: Desk, provider: Simulator) -> None:
     assert_accounted(desk.files)
 
 
+PLANTED = """
+import engine.{module} as module
+sound, calls = module.{name}, 0
+def broken(*arguments, **options):
+    global calls
+    calls += 1
+    if calls == {call}:
+        raise RuntimeError("planted fault")
+    return sound(*arguments, **options)
+module.{name} = broken
+"""
+"""Breaks one function of the engine at one of its calls, from inside the process."""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "call"),
+    [
+        ("conductor", "keep", 5),
+        ("attempt", "parse_reply", 5),
+        ("settle", "RowSaved", 5),
+        ("stats", "RunStats.fold", 5),
+        ("conductor", "Conductor._tick", 2),
+        ("publish", "Publisher.next", 3),
+        ("feeder", "Feeder._read", 1),
+    ],
+)
 def test_1_a_fault_of_ours_ends_the_run_and_keeps_what_was_paid(
-    desk: Desk, provider: Simulator
+    tmp_path: Path, module: str, name: str, call: int
 ) -> None:
-    """One reply meets a fault of ours while others are in flight."""
-    desk.asking(12, endpoint=PLAIN, limits={"concurrency": 4})
-    fault = "import engine.conductor as c\nkeep = c.keep\n"
-    fault += "def broken(session, job, *rest):\n"
-    fault += " if job.prompt.index == 5: raise RuntimeError('planted fault')\n"
-    fault += " keep(session, job, *rest)\nc.keep = broken"
-    result = desk.begin("--json", before=fault).wait()
-    assert result.code == 1
-    assert "planted fault" in result.err
-    assert result.summary["state"] == "stopped"
-    assert_accounted(desk.files)
-    assert len(desk.files.all("sent")) == arrived(provider)
-    assert desk.go().code == 0
-    assert len(desk.files.all("rows")) == 12
-    assert_accounted(desk.files)
+    """Wherever it is: the run does not hang, says what happened, and goes on the next time."""
+    with playing(latency=slow(0.2)) as provider, Desk(tmp_path, provider.base_url) as desk:
+        desk.asking(16, endpoint=PLAIN, limits={"concurrency": 4})
+        fault = PLANTED.format(module=module, name=name, call=call)
+        result = desk.begin("--json", before=fault).wait()
+        assert result.code == 1, result.err
+        assert "RuntimeError: planted fault" in result.err
+        assert result.summary["state"] == "stopped"
+        assert_settled(desk.files)
+        assert len(desk.files.all("sent")) == arrived(provider)
+        assert desk.go().code == 0
+        assert len(desk.files.all("rows")) == 16
+        assert_accounted(desk.files)
 
 
 def test_3_a_failed_prompt(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from e2e_contract import DATASET, STATUS
-from e2e_desk import Desk, Result, until
+from e2e_desk import Desk, Result
 from e2e_files import RunFiles
 from e2e_provider import playing, slow
 
@@ -62,7 +62,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
             },
             {"name": "B7", "source": desk.source("b.jsonl", more), "prompts": 12},
         )
-        yield Ended(desk.go("--json", "--interval", "0.1"), desk.files)
+        yield Ended(desk.begin("--json", "--interval", "0.1").wait(), desk.files)
 
 
 def test_stdout_holds_json_lines_only(ended: Ended) -> None:
@@ -154,7 +154,7 @@ def test_narration_ends_with_every_dataset_and_the_exit_code(ended: Ended) -> No
 def test_without_json_stdout_is_empty_and_a_terminal_is_not_needed(tmp_path: Path) -> None:
     with playing() as provider, Desk(tmp_path, provider.base_url) as desk:
         desk.asking(3)
-        result = desk.go()
+        result = desk.begin().wait()
     assert result.code == 0
     assert result.out == ""
     assert re.search(r"^\d\d:\d\d:\d\d A 3/3 \(3 ok, 0 failed, 0 err\) ", result.err, re.MULTILINE)
@@ -162,12 +162,10 @@ def test_without_json_stdout_is_empty_and_a_terminal_is_not_needed(tmp_path: Pat
 
 def test_the_interval_comes_from_the_settings_too(tmp_path: Path) -> None:
     """One line at the start, and no further one within an hour."""
-    with playing(latency=slow(0.8)) as provider, Desk(tmp_path, provider.base_url) as desk:
+    with playing(latency=slow(0.5)) as provider, Desk(tmp_path, provider.base_url) as desk:
         desk.asking(9)
         (tmp_path / ".env").write_text("EAGLEGEN_INTERVAL_S=3600\n")
-        process = desk.begin()
-        until(lambda: "A 0/9" in process.err, "the first line")
-        result = process.wait()
+        result = desk.go()
     lines = [line for line in result.err.splitlines() if LINE.fullmatch(line)]
     assert len(lines) == 2
     assert lines[1].endswith("[done]")

@@ -60,7 +60,7 @@ def test_a_refusal_that_quotes_the_key_does_not_spread_it(tmp_path: Path, plante
             endpoint=PLAIN,
             limits={"concurrency": 1},
         )
-        result = desk.go("--json", "--interval", "0.1")
+        result = desk.begin("--json", "--interval", "0.1").wait()
         assert result.code == 4, result.err
         assert "Incorrect API key provided" in result.summary["reason"]
         assert {asked.headers["authorization"] for asked in endpoint.asked} == {f"Bearer {KEY}"}

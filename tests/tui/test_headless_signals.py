@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ PROMPTS = 30
 
 @pytest.fixture
 def provider() -> Iterator[Simulator]:
-    with playing(latency=slow(0.7)) as provider:
+    with playing(latency=slow(1.2)) as provider:
         yield provider
 
 
@@ -31,10 +32,9 @@ def desk(tmp_path: Path, provider: Simulator) -> Iterator[Desk]:
 
 
 def flying(desk: Desk, provider: Simulator, *options: object) -> Process:
-    """A run whose first requests are in flight, by its own account too."""
-    process = desk.begin("--interval", "0.2", *options)
+    """A run whose slots are all filled."""
+    process = desk.begin(*options)
     until(lambda: provider.provider.in_flight == FLYING, "all slots are filled")
-    until(lambda: f"A 0/{PROMPTS}" in process.err, "a progress line")
     return process
 
 
@@ -45,12 +45,13 @@ def test_the_first_signal_drains(desk: Desk, provider: Simulator, number: signal
     result = process.wait()
     assert result.code == 130
     assert f"{number.name}: draining; once more stops" in result.err
-    assert len(desk.files.all("rows")) == arrived(provider) == FLYING
+    rows = desk.files.all("rows")
+    assert FLYING <= len(rows) == arrived(provider) < PROMPTS
     assert desk.files.all("attempts") == []
     assert provider.ledger.cancelled == 0
     status = desk.files.status()
     assert (status["state"], status["in_flight"]) == ("stopped", 0)
-    assert status["datasets"][0]["left"] == PROMPTS - FLYING
+    assert status["datasets"][0]["left"] == PROMPTS - len(rows)
     (command,) = desk.files.events("command")
     assert (command["command"], command["origin"]) == ("drain", number.name)
     assert desk.files.events("state")[-1]["state"] == "stopped"
@@ -72,28 +73,29 @@ def test_the_second_signal_stops_and_the_next_run_completes(
 ) -> None:
     process = flying(desk, provider)
     process.signal(signal.SIGINT)
-    until(lambda: desk.files.events("command"), "the drain is journalled")
+    until(partial(process.said, "SIGINT: draining"), "the first one has come through")
     process.signal(signal.SIGTERM)
     result = process.wait()
     assert result.code == 130
     assert "SIGTERM: stopping" in result.err
     assert [c["command"] for c in desk.files.events("command")] == ["drain", "stop"]
     attempts = desk.files.all("attempts")
-    assert [attempt["family"] for attempt in attempts] == ["cancelled"] * FLYING
+    cancelled = len(attempts)
+    assert cancelled > 0
+    assert {attempt["family"] for attempt in attempts} == {"cancelled"}
     assert all(attempt["sent"] and attempt["cost"] is None for attempt in attempts)
-    assert desk.files.all("rows") == []
+    assert len(desk.files.all("rows")) + cancelled == arrived(provider)
     status = desk.files.status()
     assert status["datasets"][0]["attempt_errors"] == 0
-    assert status["datasets"][0]["left"] == PROMPTS
-    assert status["cost_unknown_attempts"] == FLYING
+    assert status["cost_unknown_attempts"] == cancelled
     assert_accounted(desk.files)
     until(lambda: is_idle(provider), "the provider has charged what it was asked")
-    assert provider.ledger.cancelled == FLYING
+    assert provider.ledger.cancelled == cancelled
     assert desk.go("--concurrency", PROMPTS).code == 0
     rows = desk.files.all("rows")
     assert len(rows) == PROMPTS
-    assert sorted(row["attempts"] for row in rows) == [1] * (PROMPTS - FLYING) + [2] * FLYING
-    assert provider.ledger.requests == len(rows) + FLYING
+    assert sum(row["attempts"] == 2 for row in rows) == cancelled
+    assert provider.ledger.requests == len(rows) + cancelled
     assert_accounted(desk.files)
 
 

@@ -64,7 +64,7 @@ def test_a_live_run_then_a_killed_one(desk: Desk) -> None:
     assert "e2e  DEAD while running: its process is gone" in dead.out
     (record,) = status(desk, "--json").records
     assert (record["state"], record["live"]) == ("running", False)
-    assert record["heartbeat_age_s"] > 0
+    assert record["heartbeat_age_s"] >= 0
 
 
 def test_an_ended_run(desk: Desk) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from scripted_run import SCENES, ScriptedRun
 
+from tui import picture
 from tui.app import EaglegenApp
 from tui.picture import StillClock
 
@@ -67,6 +69,14 @@ def test_in_another_theme(snap_compare: SnapCompare, theme: str) -> None:
 @pytest.mark.parametrize("keys", ["s", "q", "question_mark", "equals_sign"])
 def test_dialogs_leave_the_numbers_in_sight(snap_compare: SnapCompare, keys: str) -> None:
     assert snap_compare(at("story"), terminal_size=SMALL, press=[keys])
+
+
+def test_the_readme_picture_is_made_by_a_command(tmp_path: Path) -> None:
+    out = tmp_path / "screen.svg"
+    picture.main([str(out), "--size", "120x40", "--theme", "light"])
+    text = out.read_text(encoding="utf-8").replace("&#160;", " ")
+    assert text.startswith("<svg")
+    assert "B6_ultrachat · 15,000 prompts" in text
 
 
 def test_an_engine_that_has_fallen_silent(snap_compare: SnapCompare) -> None:

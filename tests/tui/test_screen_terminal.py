@@ -171,7 +171,7 @@ def test_a_terminal_that_stops_reading_stops_neither_keys_nor_signals(
     opened: list[Terminal], tmp_path: Path
 ) -> None:
     tally = tmp_path / "tally"
-    terminal = Terminal("Counting", fps=40, tally=tally)
+    terminal = Terminal("Counting", fps=60, tally=tally)
     opened.append(terminal)
     terminal.until(terminal.shows("RUNNING"))
 
@@ -179,7 +179,7 @@ def test_a_terminal_that_stops_reading_stops_neither_keys_nor_signals(
         return [int(word) for word in tally.read_text().split()] or [0, 0]
 
     polls = counts()[0]
-    wait_for(lambda: counts()[0] > polls + 300)
+    wait_for(lambda: counts()[0] > polls + 900)
     os.kill(terminal.pid, signal.SIGTERM)
     wait_for(lambda: counts()[1:] == [1])
     terminal.until(terminal.shows("the terminal stalled for"))
