@@ -3,25 +3,72 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from typing import Any
 
 from engine.snapshot import Series
 
 AXIS_BUCKETS = 240
+WIDEST_S = 4.0
+"""A full axis spans 16 minutes then: it stays live in a run of days."""
 
 
-class Axis:
-    """A rate from the session's start to now; when full, pairs of buckets merge and width doubles.
+class _Timeline(ABC):
+    """Buckets from a start to now, in constant memory.
 
+    When full, pairs merge until they are `widest` seconds wide; from then on the oldest ones leave.
     Series that share `start` and `keep` stay aligned, which is what one time axis needs.
     """
 
-    def __init__(self, start: float, *, width: float = 1.0, keep: int = AXIS_BUCKETS) -> None:
+    def __init__(
+        self,
+        start: float,
+        *,
+        width: float = 1.0,
+        keep: int = AXIS_BUCKETS,
+        widest: float = WIDEST_S,
+    ) -> None:
         self._start = start
         self._width = width
         self._keep = keep
-        self._sums: list[float] = []
-        self._open: list[float] = []
-        """Seconds of each bucket in which work was not paused."""
+        self._widest = widest
+
+    @abstractmethod
+    def _merge(self) -> None:
+        """Make one bucket of every two."""
+
+    @abstractmethod
+    def _fit(self, first: int, count: int) -> None:
+        """Drop the buckets before `first`, then have `count`."""
+
+    def _place(self, now: float) -> int:
+        return max(0, int((now - self._start) / self._width))
+
+    def _index(self, now: float) -> int:
+        index = self._place(now)
+        while index >= self._keep and self._width < self._widest:
+            self._merge()
+            self._width *= 2
+            index = self._place(now)
+        surplus = max(0, index + 1 - self._keep)
+        self._fit(surplus, index + 1 - surplus)
+        self._start += surplus * self._width
+        return index - surplus
+
+    def _series(self, now: float, wall: float, values: tuple[float | None, ...]) -> Series:
+        return Series(wall - (now - self._start), self._width, values)
+
+
+class Axis(_Timeline):
+    """A rate up to now."""
+
+    _sums: list[float]
+    _open: list[float]
+    """Seconds of each bucket in which work was not paused."""
+
+    def __init__(self, start: float, **shape: Any) -> None:
+        super().__init__(start, **shape)
+        self._sums, self._open = [], []
 
     def add(self, now: float, amount: float) -> None:
         """Count `amount` at `now`."""
@@ -38,50 +85,47 @@ class Axis:
 
     def series(self, now: float, wall: float) -> Series:
         """Means per second of the finished buckets; None where work was paused throughout."""
-        last = max(0, int((now - self._start) / self._width))
-        values = tuple(
+        last = self._index(now)
+        values = (
             total / opened if opened > 0 else None
             for total, opened in zip(self._sums[:last], self._open[:last], strict=True)
         )
-        return Series(wall - (now - self._start), self._width, values)
+        return self._series(now, wall, tuple(values))
 
-    def _index(self, now: float) -> int:
-        index = max(0, int((now - self._start) / self._width))
-        while index >= self._keep:
-            self._sums = _pairs(self._sums)
-            self._open = _pairs(self._open)
-            self._width *= 2
-            index = max(0, int((now - self._start) / self._width))
-        missing = index + 1 - len(self._sums)
-        if missing > 0:
-            self._sums.extend([0.0] * missing)
-            self._open.extend([0.0] * missing)
-        return index
+    def _merge(self) -> None:
+        self._sums, self._open = _pairs(self._sums), _pairs(self._open)
+
+    def _fit(self, first: int, count: int) -> None:
+        for values in (self._sums, self._open):
+            del values[:first]
+            values.extend([0.0] * (count - len(values)))
 
 
-class Gauge:
+class Gauge(_Timeline):
     """A level (such as the limit) on the same axis as `Axis`: the last value in each bucket."""
 
-    def __init__(self, start: float, *, width: float = 1.0, keep: int = AXIS_BUCKETS) -> None:
-        self._start = start
-        self._width = width
-        self._keep = keep
-        self._values: list[float] = []
+    _values: list[float]
+
+    def __init__(self, start: float, **shape: Any) -> None:
+        super().__init__(start, **shape)
+        self._values = []
 
     def set(self, now: float, value: float) -> None:
         """The level from `now` on."""
-        index = max(0, int((now - self._start) / self._width))
-        while index >= self._keep:
-            self._values = self._values[1::2] + self._values[len(self._values) // 2 * 2 :]
-            self._width *= 2
-            index = max(0, int((now - self._start) / self._width))
-        held = self._values[-1] if self._values else value
-        self._values.extend([held] * (index + 1 - len(self._values)))
-        self._values[index] = value
+        index = self._index(now)
+        self._values[index:] = [value]
 
     def series(self, now: float, wall: float) -> Series:
-        """The levels so far."""
-        return Series(wall - (now - self._start), self._width, tuple(self._values))
+        """The levels of the finished buckets."""
+        return self._series(now, wall, tuple(self._values[: self._index(now)]))
+
+    def _merge(self) -> None:
+        self._values = self._values[1::2] + self._values[len(self._values) // 2 * 2 :]
+
+    def _fit(self, first: int, count: int) -> None:
+        held = self._values[-1:] or [0.0]
+        del self._values[:first]
+        self._values.extend(held * (count - len(self._values)))
 
 
 class Recent:

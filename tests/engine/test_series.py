@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -64,13 +65,16 @@ def test_a_stall_is_time_that_passed_and_no_pause() -> None:
     assert axis.series(START + 10, 0.0).values == (0.0,) * 10
 
 
-def test_a_long_run_keeps_a_bounded_number_of_ever_wider_buckets() -> None:
+def test_a_full_axis_merges_its_buckets_and_then_lets_the_oldest_go() -> None:
     axis = Axis(START)
-    run_for(axis, 2000)
-    series = axis.series(START + 2000, 0.0)
-    assert series.width == 16.0
-    assert len(series.values) == 125 <= AXIS_BUCKETS
-    assert series.values == pytest.approx((4.0,) * 125)
+    run_for(axis, 400)
+    early = axis.series(START + 400, wall=1000.0)
+    assert (early.start, early.width, len(early.values)) == (600.0, 2.0, 200)
+    run_for(axis, 1600, begin=START + 400)
+    late = axis.series(START + 2000, wall=5000.0)
+    assert (late.width, len(late.values)) == (4.0, AXIS_BUCKETS - 1)
+    assert late.start + late.width * len(late.values) == 5000.0
+    assert late.values == pytest.approx((4.0,) * (AXIS_BUCKETS - 1))
 
 
 @settings(deadline=None)
@@ -79,7 +83,7 @@ def test_a_long_run_keeps_a_bounded_number_of_ever_wider_buckets() -> None:
     st.integers(2, 16),
 )
 def test_merging_buckets_loses_no_event(events: list[tuple[float, int]], keep: int) -> None:
-    axis, now = Axis(START, keep=keep), START
+    axis, now = Axis(START, keep=keep, widest=math.inf), START
     for gap, amount in events:
         axis.elapse(now + gap, gap, paused=False)
         now += gap
