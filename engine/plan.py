@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import SourceError, UsageError
-from engine.manifest import Dataset, Manifest
+from engine.manifest import Dataset, Endpoint, Manifest
 from engine.prompts import Prompt
 from engine.sources import count_rows
 from engine.usage import Usage
@@ -124,18 +124,7 @@ class Plan:
 
 def make_plan(manifest: Manifest, options: Options) -> Plan:
     """Check options and sources against the manifest; nothing is sent. Raises UsageError."""
-    if options.base_url is not None:
-        endpoint = manifest.endpoint.model_copy(update={"base_url": options.base_url})
-        manifest = manifest.model_copy(update={"endpoint": endpoint})
-    if options.concurrency is not None:
-        limits = manifest.limits.model_copy(update={"concurrency": options.concurrency})
-        manifest = manifest.model_copy(update={"limits": limits})
-    names = [dataset.name for dataset in manifest.datasets]
-    unknown = [name for name in options.only if name not in names]
-    if unknown:
-        raise UsageError(
-            f"--only {unknown[0]}: no such dataset", hint=f"The manifest has {', '.join(names)}."
-        )
+    manifest = _with_options(manifest, options)
     chosen = [d for d in manifest.datasets if not options.only or d.name in options.only]
     return Plan(
         manifest=manifest,
@@ -143,6 +132,28 @@ def make_plan(manifest: Manifest, options: Options) -> Plan:
         folder=options.output or manifest.output_path,
         datasets=tuple(_dataset_plan(manifest, dataset, options) for dataset in chosen),
     )
+
+
+def _with_options(manifest: Manifest, options: Options) -> Manifest:
+    names = [dataset.name for dataset in manifest.datasets]
+    unknown = [name for name in options.only if name not in names]
+    if unknown:
+        raise UsageError(
+            f"--only {unknown[0]}: no such dataset", hint=f"The manifest has {', '.join(names)}."
+        )
+    if options.base_url is not None:
+        try:
+            endpoint = Endpoint.model_validate(
+                {**manifest.endpoint.model_dump(), "base_url": options.base_url}
+            )
+        except ValueError as error:
+            reason = str(error).partition("Value error, ")[2].partition(" [")[0] or "no http(s) URL"
+            raise UsageError(f"--base-url: {reason}") from None
+        manifest = manifest.model_copy(update={"endpoint": endpoint})
+    if options.concurrency is not None:
+        limits = manifest.limits.model_copy(update={"concurrency": options.concurrency})
+        manifest = manifest.model_copy(update={"limits": limits})
+    return manifest
 
 
 def _dataset_plan(manifest: Manifest, dataset: Dataset, options: Options) -> DatasetPlan:

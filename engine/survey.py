@@ -22,7 +22,8 @@ from engine.workers import Workers, usable_cores
 
 PROBLEMS_KEPT = 1000
 """Unreadable or doubled lines of a dataset that are remembered one by one; all are counted."""
-BATCH = 128
+BATCH = 32
+"""Rows of a task in the second pass: a larger one gains no time and fragments the memory."""
 _POOL_BYTES = 48 << 20
 """Rows that take longer than processes need to start, in bytes."""
 _GRADES = frozenset(get_args(Exactness))

@@ -336,3 +336,17 @@ async def test_cancelling_ends_at_once_even_while_the_disk_does_not_write(tmp_pa
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_nobody_waits_for_a_writer_that_was_cancelled(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").symlink_to("/dev/full")
+    sink = Sink(tmp_path)
+    task = asyncio.create_task(sink.run())
+    sink.put("rows.jsonl", {"n": 1})
+    await until(lambda: bool(sink.trouble))
+    waiting = asyncio.create_task(sink.commit())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    with pytest.raises(RuntimeError, match="the sink has ended"):
+        await waiting

@@ -282,4 +282,4 @@ def test_two_processes_find_what_one_finds(tmp_path: Path) -> None:
     with workers(partial(make_kit, manifested.endpoint), 2) as work:
         shared = verify_run(tmp_path, manifested, work, live=False)
     assert shared == verify_run(tmp_path, manifested, Inline(kit_of()), live=False)
-    assert [fault.place for fault in shared.faults] == ["B6/rows.jsonl:8"]
+    assert {fault.place for fault in shared.faults} == {"B6/rows.jsonl:8"}

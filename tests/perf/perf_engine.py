@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import time
 from pathlib import Path
 
 from perf_meter import Window
 
 import engine.assemble
-from engine.clock import SystemClock
 from engine.commands import Stop
 from engine.limits import Limiter
 from engine.manifest import load_manifest
@@ -25,7 +25,6 @@ from engine.settings import Settings
 
 _POLL_S = 0.01
 _PROBE_S = 0.005
-_CLOCK = SystemClock()
 
 
 class AtCeiling(Limiter):
@@ -47,9 +46,9 @@ class Lag:
     async def probe(self) -> None:
         """Sample until cancelled; runs in the engine's loop."""
         while True:
-            due = _CLOCK.monotonic() + _PROBE_S
+            due = time.perf_counter() + _PROBE_S
             await asyncio.sleep(_PROBE_S)
-            self._late_s.append(_CLOCK.monotonic() - due)
+            self._late_s.append(time.perf_counter() - due)
 
     def begin(self) -> None:
         """Forget what was before the window."""

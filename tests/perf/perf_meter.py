@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import resource
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-from engine.clock import SystemClock
-
-_CLOCK = SystemClock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +47,12 @@ class Window:
 
     def __init__(self, rows: Callable[[], int]) -> None:
         self._rows = rows
-        self._from = rows(), _CLOCK.monotonic(), _cpu_s()
+        self._from = rows(), time.perf_counter(), _cpu_s()
 
     def end(self, lag_ms: tuple[float, float] | None = None) -> Measured:
         """Rows, seconds and CPU since the beginning, peak memory of the process's life."""
         rows, at, cpu_s = self._from
-        seconds = _CLOCK.monotonic() - at
+        seconds = time.perf_counter() - at
         return Measured(self._rows() - rows, seconds, _cpu_s() - cpu_s, _peak_mb(), lag_ms)
 
 
