@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -37,12 +38,13 @@ async def assemble(
     clock: Clock,
     executor: ThreadPoolExecutor,
     seed: int | None = None,
+    owned: Callable[[], bool] = lambda: True,
 ) -> Session:
     """Read the run directory and build the session that goes on from it."""
     loop = asyncio.get_running_loop()
     for name in (EVENTS, HISTORY):
         repair_tail(plan.folder / name)
-    sink = Sink(plan.folder)
+    sink = Sink(plan.folder, owned=owned)
     journal = Journal(sink, clock)
     stats = RunStats(clock.monotonic())
     asking = Asking(plan.manifest.endpoint, plan.facts.api, plan.facts.token_ids)

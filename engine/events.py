@@ -26,6 +26,9 @@ class RowSaved:
     """Earlier attempts that may have been billed without our seeing their replies."""
     cached: bool = False
     """The reply is theirs, from the response cache: nothing was paid twice."""
+    id: str = ""
+    text: str = ""
+    """The beginning of the answer, as the server gave it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class PromptFailed:
     dataset: str
     prompt: str
     fault: Fault
+    id: str = ""
+    attempts: int = 0
 
 
 Event = RowSaved | AttemptFailed | PromptFailed

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import socket
+from dataclasses import replace
 from typing import Any
 
 from engine.clock import iso
 from engine.plan import DatasetPlan
 from engine.schedule import Queue
 from engine.session import Session
-from engine.snapshot import NO_LIMIT, BindingLimit, DatasetView, ProviderView, Snapshot
+from engine.snapshot import (
+    NO_LIMIT,
+    BindingLimit,
+    DatasetView,
+    ErrorLine,
+    Flying,
+    Latency,
+    ProviderView,
+    Snapshot,
+)
 from engine.stats import DatasetStats, ProviderStats
 
 _JOURNAL_SHOWN = 50
 _TURNS_KNOWN_AFTER = 20
+_SLOWEST_SHOWN = 20
 _STATUS = (
     *("schema", "run", "state", "reason", "pid", "host", "started_at", "heartbeat_at"),
     *("elapsed_s", "model", "limit", "limit_ceiling", "in_flight", "rows_per_s"),
@@ -122,7 +134,7 @@ class Framer:
             eta_s=eta,
             exactness=dict(totals.exactness),
             flags=dict(totals.flags),
-            errors=stats.verdicts.lines(wall),
+            errors=_with_words(stats, wall),
             reason=self._words(queue, plan),
             manifest_prompts=plan.dataset.prompts
             if plan.dataset.prompts != queue.prompts
@@ -135,6 +147,12 @@ class Framer:
             attempts=stats.verdicts.rate(wall),
             rate=stats.rate.series(now, wall),
             exportable_tokens=totals.exportable_tokens,
+            latency=Latency(*(stats.latency.quantile(share) for share in (0.5, 0.9, 0.99))),
+            lengths=stats.glimpse.histogram(),
+            finish_reasons=dict(stats.glimpse.finish_reasons),
+            slowest=_slowest(queue, now),
+            last_rows=tuple(reversed(stats.glimpse.rows)),
+            last_failures=tuple(reversed(stats.glimpse.failures)),
         )
 
     def _words(self, queue: Queue, plan: DatasetPlan) -> str:
@@ -227,6 +245,17 @@ def _pick(record: Any, names: Any) -> dict[str, Any]:
         else value
         for name, value in values.items()
     }
+
+
+def _with_words(stats: DatasetStats, wall: float) -> tuple[ErrorLine, ...]:
+    """Every error family with its verdict, and what the server last said to it."""
+    lines = stats.verdicts.lines(wall)
+    return tuple(replace(x, words=stats.glimpse.words(x.family, x.provider)) for x in lines)
+
+
+def _slowest(queue: Queue, now: float) -> tuple[Flying, ...]:
+    oldest = heapq.nsmallest(_SLOWEST_SHOWN, queue.in_flight, key=lambda job: job.taken_at)
+    return tuple(Flying(job.id, max(0.0, now - job.taken_at), job.attempt) for job in oldest)
 
 
 def _reason(state: str, course: str, waiting: str, *, paused: bool) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from engine.families import FAMILIES
+from engine.glimpse import FAILURES_KEPT, bucket
 from engine.jsonlines import load_line, read_lines, repair_tail
 from engine.series import Quantiles
+from engine.snapshot import FailureLine
 
 ROWS, SENT, FAILURES, ATTEMPTS = "rows.jsonl", "sent.jsonl", "failures.jsonl", "attempts.jsonl"
 
@@ -45,6 +48,10 @@ class Ledger:
     latency: Quantiles = field(default_factory=Quantiles)
     exactness: Counter[str] = field(default_factory=Counter)
     flags: Counter[str] = field(default_factory=Counter)
+    lengths: Counter[int] = field(default_factory=Counter)
+    finish_reasons: Counter[str] = field(default_factory=Counter)
+    given_up: deque[FailureLine] = field(default_factory=lambda: deque(maxlen=FAILURES_KEPT))
+    """The newest prompts given up; a row of the same turn supersedes its failure."""
 
     def done(self, key: str, turn: int) -> bool:
         """Whether this generation has its row."""
@@ -89,6 +96,9 @@ def fold_row(ledger: Ledger, row: dict[str, Any], offset: int) -> None:
     ledger.rows += 1
     tokens = usage.get("completion_tokens") or 0
     ledger.completion_tokens += tokens
+    if usage.get("completion_tokens") is not None:
+        ledger.lengths[bucket(tokens)] += 1
+    ledger.finish_reasons[str(row.get("finish_reason"))] += 1
     _fold_cost(ledger, usage.get("cost"))
     ledger.latency.add(row.get("latency_s") or 0.0)
     ledger.exactness[row.get("exactness") or "unverified"] += 1
@@ -115,6 +125,13 @@ def fold_failure(ledger: Ledger, failure: dict[str, Any]) -> None:
     key, turn = split_id(failure["id"])
     if not ledger.done(key, turn):
         ledger.failed[key] = failure["family"]
+        ledger.given_up.append(_failure_line(failure))
+
+
+def _failure_line(failure: dict[str, Any]) -> FailureLine:
+    message, attempts = str(failure.get("message") or ""), failure.get("attempts") or 0
+    at = datetime.fromisoformat(failure["at"]).timestamp() if failure.get("at") else 0.0
+    return FailureLine(failure["id"], at, failure["family"], message, attempts)
 
 
 def split_id(identifier: str) -> tuple[str, int]:

@@ -2,59 +2,40 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
+from functools import cache
 from typing import Any
 
+import orjson
+from pydantic import TypeAdapter
+
 from engine.frame import status
-from engine.snapshot import (
-    AttemptRate,
-    DatasetView,
-    ErrorLine,
-    JournalEntry,
-    ProviderView,
-    Series,
-    Snapshot,
-)
-
-_SERIES = ("rate", "tokens_rate", "errors_rate", "limit_series")
+from engine.snapshot import Snapshot
 
 
-def to_wire(snapshot: Snapshot) -> dict[str, Any]:
-    """status.json's object, and under `screen` everything that the screens draw."""
-    return {**status(snapshot), "screen": asdict(snapshot)}
+def to_line(snapshot: Snapshot) -> bytes:
+    """One JSON line: status.json's object, and under `screen` everything that the screens draw.
+
+    A lone surrogate in a server's words becomes a question mark.
+    """
+    record: dict[str, Any] = {**status(snapshot), "screen": snapshot}
+    try:
+        return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:
+        record["screen"] = asdict(snapshot)
+        return (json.dumps(record, ensure_ascii=False) + "\n").encode("utf-8", "replace")
 
 
 def from_wire(record: Mapping[str, Any]) -> Snapshot:
-    """The snapshot that `to_wire` was given. Fields that this version does not know are left out.
+    """The snapshot that `to_line` was given. Fields that this version does not know are left out.
 
-    Raises KeyError, TypeError or ValueError where the record is none of ours.
+    Raises KeyError or ValueError where the record is none of ours.
     """
-    values = _known(Snapshot, record["screen"])
-    values["datasets"] = tuple(_dataset(item) for item in values["datasets"])
-    values["providers"] = tuple(_make(ProviderView, item) for item in values["providers"])
-    values["journal"] = tuple(_make(JournalEntry, item) for item in values["journal"])
-    for name in _SERIES:
-        values[name] = _series(values[name])
-    return Snapshot(**values)
+    return _adapter().validate_python(record["screen"])
 
 
-def _dataset(record: Mapping[str, Any]) -> DatasetView:
-    values = _known(DatasetView, record)
-    values["errors"] = tuple(_make(ErrorLine, item) for item in values["errors"])
-    values["attempts"] = _make(AttemptRate, values["attempts"])
-    values["rate"] = _series(values["rate"])
-    return DatasetView(**values)
-
-
-def _series(record: Mapping[str, Any]) -> Series:
-    return Series(record["start"], record["width"], tuple(record["values"]))
-
-
-def _make(kind: Any, record: Mapping[str, Any]) -> Any:
-    return kind(**_known(kind, record))
-
-
-def _known(kind: Any, record: Mapping[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(kind)}
-    return {name: value for name, value in record.items() if name in names}
+@cache
+def _adapter() -> TypeAdapter[Snapshot]:
+    return TypeAdapter(Snapshot)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from engine.commands import Command, to_wire
 from engine.errors import EaglegenError, RunUnreachableError, UsageError
 from engine.jsonlines import dump_line, load_line
 from engine.picture import from_wire
-from engine.rundir import RUN, is_held
+from engine.rundir import RUN, STATUS, is_held, read_json
 from engine.snapshot import Snapshot
 from engine.socketplace import find
 
@@ -23,26 +24,37 @@ CONNECT_S, ANSWER_S = 5.0, 10.0
 def ask(folder: Path, command: Command) -> str:
     """Send one command and wait for the answer in words; raises EaglegenError."""
     with _connect(folder) as peer:
-        peer.sendall(dump_line(to_wire(command)))
-        with peer.makefile("rb") as lines:
-            answer = _parse(lines.readline())
+        try:
+            peer.sendall(dump_line(to_wire(command)))
+            with peer.makefile("rb") as lines:
+                answer = _parse(lines.readline())
+        except OSError as error:
+            raise _unreachable(folder, error) from None
     if not answer.get("ok"):
         raise UsageError(str(answer.get("error") or "the run gave no reason"))
     return str(answer.get("said") or "done")
 
 
 class RemoteRun:
-    """Follows one run until it ends or its process is gone."""
+    """Follows one run until it ends or its process is gone; raises RunUnreachableError at once."""
 
     def __init__(self, folder: Path, *, hz: float = 2.0, read_only: bool = False) -> None:
         self._folder = folder
         self._read_only = read_only
         self._peer = _connect(folder)
+        try:
+            self._peer.sendall(dump_line({"command": "subscribe", "hz": hz}))
+            self._lines = self._peer.makefile("rb")
+            self._snapshot = _snapshot(self._lines.readline())
+        except OSError as error:
+            self._peer.close()
+            raise _unreachable(folder, error) from None
+        except RunUnreachableError:
+            self._peer.close()
+            raise
         self._peer.settimeout(None)
-        self._peer.sendall(dump_line({"command": "subscribe", "hz": hz}))
-        self._lines = self._peer.makefile("rb")
-        self._snapshot = _snapshot(self._lines.readline())
         self._ended = threading.Event()
+        self._left = False
         self._thread = threading.Thread(target=self._follow, name="attach", daemon=True)
         self._thread.start()
 
@@ -66,7 +78,11 @@ class RemoteRun:
 
     def close(self) -> None:
         """Leave; the run goes on."""
-        self._ended.set()
+        self._left = True
+        with suppress(OSError):
+            self._peer.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads
+        self._thread.join(CONNECT_S)
+        self._lines.close()
         self._peer.close()
 
     def _ask(self, command: Command, future: Future[str]) -> None:
@@ -76,19 +92,34 @@ class RemoteRun:
             future.set_exception(error)
 
     def _follow(self) -> None:
+        why = ""
         try:
             while line := self._lines.readline():
                 self._snapshot = _snapshot(line)
-        except (OSError, ValueError, RunUnreachableError):
+        except (OSError, ValueError):
             pass  # closed by us, or cut: what was seen last stays
+        except RunUnreachableError as error:
+            why = error.message
         finally:
-            if self._snapshot.exit_code is None and not self._ended.is_set():
-                self._snapshot = replace(
-                    self._snapshot,
-                    state="stopped",
-                    reason="its process is gone; `run` goes on where it ended",
-                )
+            if self._snapshot.exit_code is None and not self._left:
+                self._snapshot = _gone(self._snapshot, self._folder, why)
             self._ended.set()
+
+
+def _gone(snapshot: Snapshot, folder: Path, why: str) -> Snapshot:
+    """The last that was seen of a run whose process has left without its last snapshot."""
+    record = read_json(folder / STATUS)
+    status = record if isinstance(record, dict) else {}
+    if not why and status.get("state") in {"done", "stopped"}:
+        reason = str(status.get("reason") or "")
+        return replace(snapshot, state=status["state"], reason=reason, in_flight=0)
+    if why:
+        reason = f"this screen has lost the run: {why}"
+    elif is_held(folder):
+        reason = "its process has closed the connection; attach again"
+    else:
+        reason = "its process is gone; `run` with its manifest goes on where it ended"
+    return replace(snapshot, state="stopped", reason=reason)
 
 
 def _connect(folder: Path) -> socket.socket:
@@ -110,7 +141,7 @@ def _unreachable(folder: Path, error: OSError) -> RunUnreachableError:
     if is_held(folder):
         return RunUnreachableError(
             f"{folder}: a process does this run, but its control socket does not answer ({error})",
-            hint="It may be starting; `status` reads its files instead.",
+            hint="It may be starting, or stopped; `status` reads its files instead.",
         )
     return RunUnreachableError(
         f"{folder}: no process does this run",
@@ -131,5 +162,5 @@ def _parse(line: bytes) -> dict[str, Any]:
 def _snapshot(line: bytes) -> Snapshot:
     try:
         return from_wire(_parse(line))
-    except (KeyError, TypeError) as error:
-        raise RunUnreachableError(f"the run speaks another version's language: {error}") from None
+    except (KeyError, ValueError):
+        raise RunUnreachableError("the run's process speaks another version's language") from None

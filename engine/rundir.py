@@ -6,8 +6,9 @@ import fcntl
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,12 @@ _PACKAGES = ("eaglegen-tui", "httpx", "httpx-aiohttp", "aiohttp", "tiktoken", "t
 
 
 @contextmanager
-def hold(folder: Path, started_at: str) -> Iterator[None]:
-    """Hold the run's lock for as long as the context lasts; RunHeldError names the holder."""
+def hold(folder: Path, started_at: str) -> Iterator[Callable[[], bool]]:
+    """Hold the run's lock for as long as the context lasts; RunHeldError names the holder.
+
+    Yields whether the folder is still this run's: one that was removed and taken by another run
+    must not be written to.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
@@ -38,9 +43,17 @@ def hold(folder: Path, started_at: str) -> Iterator[None]:
         mine = {"host": socket.gethostname(), "pid": os.getpid(), "started_at": started_at}
         os.ftruncate(descriptor, 0)
         os.write(descriptor, orjson.dumps(mine, option=orjson.OPT_APPEND_NEWLINE))
-        yield
+        yield partial(_is_same, folder / LOCK, os.fstat(descriptor))
     finally:
         os.close(descriptor)
+
+
+def _is_same(path: Path, ours: os.stat_result) -> bool:
+    """Whether the lock at `path` is ours; where there is none, nobody else has the folder."""
+    try:
+        return os.path.samestat(path.stat(), ours)
+    except OSError:
+        return True
 
 
 def is_held(folder: Path) -> bool:

@@ -59,6 +59,7 @@ class EngineThread:
         self._lock = threading.RLock()  # a signal handler may send while its thread sends
         self._done = threading.Event()
         self._held = ExitStack()
+        self._owned: Callable[[], bool] = lambda: True
         self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
         self._changes: tuple[str, ...] = ()
         self.error: BaseException | None = None
@@ -67,7 +68,7 @@ class EngineThread:
     def start(self) -> None:
         """Take the run directory and begin; raises UsageError, IdentityError or RunHeldError."""
         ensure_descriptors(self._plan.concurrency)
-        self._held.enter_context(hold(self._plan.folder, iso(self._clock.wall())))
+        self._owned = self._held.enter_context(hold(self._plan.folder, iso(self._clock.wall())))
         try:
             self._changes = _changes(self._plan)
             claim(self._plan.folder, self._plan.manifest)
@@ -151,6 +152,7 @@ class EngineThread:
                     clock=self._clock,
                     executor=executor,
                     seed=self._seed,
+                    owned=self._owned,
                 )
                 await self._work(session, Framer(session, started_wall=wall, started=started))
 

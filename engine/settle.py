@@ -7,6 +7,7 @@ from functools import partial
 
 from engine.events import AttemptFailed, PromptFailed, RowSaved
 from engine.faults import Fault, Scope, fault
+from engine.glimpse import head_of
 from engine.jsonlines import dump_line
 from engine.ledger import ATTEMPTS, FAILURES, ROWS
 from engine.prompts import Message
@@ -52,6 +53,8 @@ def keep(
         latency_s=latency_s,
         unseen=session.traces.unseen(job.id),
         cached=reply.cached,
+        id=job.id,
+        text=head_of(reply.reasoning, reply.content),
     )
     session.traces.settle(job.id)
     done = partial(_saved, session, job, event, session.reader.as_served(row))
@@ -106,7 +109,7 @@ def give_up(session: Session, job: Job, failed: Fault) -> None:
     session.schedule.give_up(job)
     session.traces.settle(job.id)
     session.feeders[dataset].failed.add(job.prompt.key)
-    session.emit(PromptFailed(dataset, job.prompt.key, failed))
+    session.emit(PromptFailed(dataset, job.prompt.key, failed, job.id, job.attempt))
     if session.stats.hopeless >= HOPELESS_AFTER:
         end_by_endpoint(
             session,

@@ -30,8 +30,9 @@ Done = Callable[[], None]
 class Sink:
     """`put` a record; its `done` is called in the loop once the bytes are with the OS."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, owned: Callable[[], bool] = lambda: True) -> None:
         self._folder = folder
+        self._owned = owned
         self._pending: dict[str, bytearray] = {}
         self._done: list[Done] = []
         self._waiters: list[asyncio.Future[None]] = []
@@ -139,6 +140,8 @@ class Sink:
             path = self._folder / name
             if not self._folder.is_dir():
                 raise FileNotFoundError(2, "the run directory has vanished")
+            if not self._owned():
+                raise FileExistsError(17, "the run directory now belongs to another run")
             path.parent.mkdir(exist_ok=True)
             file = await aiofiles.open(path, "ab", buffering=0, executor=self._writer)
             self._files[name] = file

@@ -44,6 +44,8 @@ class ErrorLine:
     trend: Literal["rising", "falling", "steady", ""] = ""
     action: str = ""
     """What the operator can do about it; empty where there is nothing to do."""
+    words: str = ""
+    """The newest answer of the server that made it, in its own words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,50 @@ class AttemptRate:
     """Length of the recent window in seconds."""
     failed: int = 0
     total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds from sending to the reply, over all rows; None while there are none."""
+
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flying:
+    """A request in flight."""
+
+    id: str
+    age_s: float
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowLine:
+    """One row as it was saved; `text` is the beginning of its answer, made safe."""
+
+    id: str
+    at: float
+    provider: str | None
+    tokens: int | None
+    grade: str
+    flags: tuple[str, ...]
+    finish_reason: str
+    latency_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailureLine:
+    """One prompt that was given up, with the server's own words."""
+
+    id: str
+    at: float
+    family: str
+    message: str
+    attempts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +146,16 @@ class DatasetView:
     """Rows per second, the last minutes."""
     exportable_tokens: int = 0
     """Supervised tokens of rows graded engine or matched, without flags."""
+    latency: Latency = Latency()
+    lengths: tuple[tuple[int, int], ...] = ()
+    """(upper bound, rows) of completion tokens, in powers of two; empty buckets between stay."""
+    finish_reasons: dict[str, int] = field(default_factory=dict)
+    slowest: tuple[Flying, ...] = ()
+    """The longest in flight, the oldest first."""
+    last_rows: tuple[RowLine, ...] = ()
+    """Rows of this session, the newest first."""
+    last_failures: tuple[FailureLine, ...] = ()
+    """Prompts given up, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from engine.budget import KNOWN_AFTER, Expectation
 from engine.events import AttemptFailed, Event, PromptFailed, RowSaved
+from engine.glimpse import Glimpse
 from engine.ledger import Ledger
 from engine.resend import unseen
 from engine.series import Axis, Gauge, Quantiles, Recent
@@ -74,11 +75,13 @@ class DatasetStats:
         self.tokens = Expectation(worst_tokens)
         self.costs = Expectation(worst_cost)
         self.verdicts = VerdictBook()
+        self.glimpse = Glimpse()
 
     def restore(self, ledger: Ledger) -> None:
         """Begin with what is on disk; rates and expectations are this session's own."""
         self.totals.restore(ledger)
         self.latency = ledger.latency
+        self.glimpse.restore(ledger.lengths, ledger.finish_reasons, ledger.given_up)
 
     @property
     def row_usd(self) -> float:
@@ -165,6 +168,7 @@ class RunStats:
         stats.verdicts.attempt_succeeded(
             wall, event.prompt, event.provider, started_at=event.started_at
         )
+        stats.glimpse.row_saved(event, wall)
         self.rate.add(now, 1)
         self.tokens_rate.add(now, tokens)
         self.recent_rows.add(now, 1)
@@ -185,6 +189,7 @@ class RunStats:
         totals.attempt_errors += 1
         self.errors_rate.add(now, 1)
         self._provider(fault.provider).errors += 1
+        self.datasets[event.dataset].glimpse.attempt_failed(event)
         self.datasets[event.dataset].verdicts.attempt_failed(
             wall,
             fault.family,
@@ -197,7 +202,9 @@ class RunStats:
     def _prompt_failed(self, event: PromptFailed, now: float, wall: float) -> None:
         del now
         self.hopeless += not self.rows
-        self.datasets[event.dataset].verdicts.prompt_failed(wall, event.prompt, event.fault.family)
+        stats = self.datasets[event.dataset]
+        stats.verdicts.prompt_failed(wall, event.prompt, event.fault.family)
+        stats.glimpse.prompt_failed(event, wall)
 
     def _provider(self, name: str | None) -> ProviderStats:
         return self.providers.setdefault(name or "unnamed", ProviderStats())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
@@ -23,10 +24,13 @@ from engine.errors import ExitCode
 from engine.handle import RunHandle
 from engine.snapshot import Snapshot
 from tui import keys, questions
+from tui.draw.title import title
 from tui.driver import PatientDriver
 from tui.helm import Helm
 from tui.palette import Palette
+from tui.parting import Exits, Left, Parting
 from tui.screens.overview import OverviewScreen
+from tui.signals import routed
 from tui.thrift import TightUpdate
 
 REPEAT_S = 0.5
@@ -43,12 +47,38 @@ def run_app(handle: RunHandle, *, theme: str, fps: float = 2.0, on_end: OnEnd | 
     the last snapshot) returns True. Returns the run's exit code, or ExitCode.INTERNAL if the screen
     itself failed. Raises themes.ThemeError for an unknown theme.
     """
-    app = EaglegenApp(handle, theme=theme, fps=fps, on_end=on_end)
-    app.run(mouse=False)
-    if app.return_code:
-        return app.return_code
+    left = show(handle, theme=theme, fps=fps, on_end=on_end)
+    if left.parting is Parting.CRASHED:
+        return ExitCode.INTERNAL
     code = handle.snapshot().exit_code
     return ExitCode.INTERRUPTED if code is None else code
+
+
+def show(  # noqa: PLR0913 - each is a choice of the caller's
+    handle: RunHandle,
+    *,
+    theme: str,
+    fps: float,
+    exits: Exits | None = None,
+    greeting: str = "",
+    on_end: OnEnd | None = None,
+) -> Left:
+    """Show the run until the screen is left in one way or another; restores the terminal.
+
+    `greeting` is the first message. Call it in the main thread: SIGINT, SIGTERM and SIGHUP are
+    the screen's for as long as it is there.
+    """
+    app = EaglegenApp(handle, theme=theme, fps=fps, on_end=on_end, exits=exits, greeting=greeting)
+    with routed(app.signalled, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        try:
+            app.run(mouse=False)
+        except Exception as error:  # noqa: BLE001 - the screen's fault must not end the run
+            app.failed(error)
+        if app.driver_of_terminal is not None:
+            app.driver_of_terminal.quiet()
+    for number in app.missed:
+        signal.raise_signal(number)
+    return app.left
 
 
 class EaglegenApp(App[None], inherit_bindings=False):
@@ -67,6 +97,8 @@ class EaglegenApp(App[None], inherit_bindings=False):
         fps: float = 2.0,
         on_end: OnEnd | None = None,
         clock: Clock | None = None,
+        exits: Exits | None = None,
+        greeting: str = "",
     ) -> None:
         # NO_COLOR counts when it is not empty (no-color.org)
         loaded = themes.load("mono" if os.environ.get("NO_COLOR") else theme)
@@ -78,12 +110,20 @@ class EaglegenApp(App[None], inherit_bindings=False):
         self._on_end = on_end
         self._leaving = False
         self._end_seen = False
+        self.exits = exits or Exits()
+        self.missed: list[int] = []
+        """Signals that came before the screen was there, or after."""
+        self._greeting = greeting
+        self._parting: Parting | None = None
+        self._summary = False
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+        self._interrupts = 0
         self._interrupted_at: float | None = None
         self._stalled_at: float | None = None
         translated = self.palette.textual()
         self.register_theme(translated)
         self.theme = translated.name
-        self._overview = OverviewScreen(self.palette, self.helm, self._leave)
+        self._overview = OverviewScreen(self.palette, self.helm, self._leave, self)
 
     def get_default_screen(self) -> OverviewScreen:
         """The overview is the screen below all others."""
@@ -91,7 +131,9 @@ class EaglegenApp(App[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Start to poll."""
-        self._watch_signals()
+        if self._greeting:
+            self.helm.say(self._greeting)
+        self._listen()
         self.set_interval(1 / self._fps, self.poll)
         self.call_after_refresh(self.poll)
 
@@ -99,8 +141,12 @@ class EaglegenApp(App[None], inherit_bindings=False):
         """Draw the newest snapshot, and see whether the run has ended."""
         if not self.is_running:
             return
+        if self._hung_up():
+            self.depart(Parting.LOST)
+            return
         self._catch_up()
         self._overview.refresh_view()
+        self._name_terminal()
         if not self.handle.ended:
             return
         if not self._end_seen:
@@ -120,32 +166,79 @@ class EaglegenApp(App[None], inherit_bindings=False):
         if self.handle.ended:
             self.exit()
 
-    # interrupts
+    # leaving
+
+    @property
+    def left(self) -> Left:
+        """How the screen was left; valid once it is gone."""
+        parting = self._parting or Parting.ENDED
+        if self.return_code and self._parting is None:
+            parting = Parting.LOST if self._hung_up() else Parting.CRASHED
+        return Left(parting, self._summary)
+
+    def depart(self, parting: Parting, *, summary: bool = False) -> None:
+        """Leave the screen while the run goes on."""
+        self._parting = parting
+        self._summary = summary
+        if parting is Parting.LOST:
+            self.exits.lost()
+        self.exit()
+
+    def failed(self, error: Exception) -> None:
+        """A fault that Textual itself did not catch; its report holds no locals."""
+        self._return_code = int(ExitCode.INTERNAL)
+        traceback.print_exception(error)
 
     def action_interrupt(self) -> None:
-        """Drain; a second time stop at once (DESIGN §5, exit code 130)."""
-        helm, now = self.helm, self.helm.clock.monotonic()
+        """The key: drain; a second time stop at once (DESIGN §5, exit code 130)."""
+        if self.exits.remote:
+            self._overview.action_leave()
+            return
+        now = self.helm.clock.monotonic()
+        before, self._interrupted_at = self._interrupted_at, now
+        if before is None or now - before >= REPEAT_S:
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        helm = self.helm
         if self.handle.ended:
             self._leave()
             return
-        before, self._interrupted_at = self._interrupted_at, now
         self._leaving = True
-        if before is None and helm.snapshot().state != "draining":
+        self._interrupts += 1
+        if self._interrupts == 1 and helm.snapshot().state != "draining":
             helm.order(Drain())
-        elif before is None:
+        elif self._interrupts == 1:
             stake = questions.at_stake(helm.snapshot())
             helm.say(f"already draining; ctrl+c again stops at once: {stake}", "warn")
-        elif now - before >= REPEAT_S:
+        elif self._interrupts == 2:  # noqa: PLR2004 - the second one
             helm.order(Stop())
+        else:
+            self.exits.abandon()
         self._overview.refresh_view()
 
-    def _watch_signals(self) -> None:
+    def signalled(self, number: int) -> None:
+        """Take a signal in the main thread, between two instructions of whatever runs there."""
+        loop = self._own_loop
+        if loop is None or loop.is_closed():
+            self.missed.append(number)
+        else:
+            loop.call_soon_threadsafe(self._obey, number)
+
+    def _obey(self, number: int) -> None:
         """SIGTERM would leave the alternate screen on (textual#5140); here it means ctrl+c."""
-        if self.is_headless:
-            return
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.action_interrupt)
+        if number == signal.SIGHUP:
+            self.depart(Parting.LOST)
+        elif self.exits.remote:
+            self.depart(Parting.AWAY)
+        else:
+            self._interrupt()
+
+    def _listen(self) -> None:
+        self._own_loop = asyncio.get_running_loop()
+        early, self.missed = self.missed, []
+        for number in early:
+            self._obey(number)
 
     # the terminal
 
@@ -158,8 +251,22 @@ class EaglegenApp(App[None], inherit_bindings=False):
             renderable = TightUpdate(renderable)
         super()._display(screen, renderable)
 
+    @property
+    def driver_of_terminal(self) -> PatientDriver | None:
+        """The driver, where there is a terminal."""
+        return self._driver if isinstance(self._driver, PatientDriver) else None
+
     def _behind(self) -> bool:
-        return isinstance(self._driver, PatientDriver) and self._driver.behind
+        driver = self.driver_of_terminal
+        return driver is not None and driver.behind
+
+    def _hung_up(self) -> bool:
+        driver = self.driver_of_terminal
+        return driver is not None and driver.gone
+
+    def _name_terminal(self) -> None:
+        if self.driver_of_terminal is not None:
+            self.driver_of_terminal.name_terminal(title(self.helm.snapshot()))
 
     def _catch_up(self) -> None:
         """One full repaint once a stalled terminal reads again."""

@@ -27,6 +27,11 @@ Theme = Annotated[str | None, typer.Option(help="Colour theme of the screen.")]
 Headless = Annotated[bool, typer.Option("--headless", help="No screen: lines on stderr.")]
 Interval = Annotated[float | None, typer.Option(help="Seconds between progress lines.")]
 
+_FORMATS = (
+    "specforge, speculators (token ids), specforge-text, torchspec, modelopt, eagle, angelslim, "
+    "automodel, parquet."
+)
+
 
 @app.callback(invoke_without_command=True)
 def start(
@@ -181,7 +186,7 @@ def verify(run_dir: RunDir, json: Json = False) -> None:
 @app.command()
 def export(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
     run_dir: RunDir,
-    to: Annotated[str, typer.Option("--to", help="The trainer's format.", show_default=False)],
+    to: Annotated[str, typer.Option("--to", help=_FORMATS, show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="The file to write.", show_default=False)],
     only: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeatable.")] = None,
     include: Annotated[

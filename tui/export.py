@@ -102,7 +102,7 @@ def _sizes(part: dict[str, Any]) -> str:
 
 
 def _file(path: Path, file: dict[str, Any]) -> str:
-    masked = f", {file['zero_mask_rows']} with nothing supervised" if file["tokens"] else ""
+    masked = f", {plural(file['zero_mask_rows'], 'zero-mask row')}" if file["tokens"] else ""
     return (
         f"{safe_text(str(path))}: {plural(file['rows'], 'row')}{masked}, "
         f"{compact(file['bytes'])} bytes, sha256 {file['sha256']}"

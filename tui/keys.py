@@ -31,7 +31,8 @@ BINDINGS: list[Binding] = [
     Binding("equals_sign", "number", "number", tooltip="type the ceiling of requests in flight"),
     Binding("s", "skip", "skip", tooltip="skip the selected dataset, or take its skip back (asks)"),
     Binding("f", "freeze", "freeze", tooltip="freeze the view, to read it; work goes on"),
-    Binding("q", "leave", "quit", tooltip="quit: asks whether to drain or to stop"),
+    Binding("q", "leave", "quit", tooltip="quit: asks what becomes of the run"),
+    Binding("Q", "leave(True)", tooltip="quit, and leave the summary in the scrollback"),
     Binding("question_mark,f1", "help", "help", tooltip="this help"),
 ]
 APP_BINDINGS: list[Binding] = [

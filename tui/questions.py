@@ -7,6 +7,7 @@ from typing import NamedTuple
 from engine import format as fmt
 from engine.snapshot import DatasetView, Snapshot
 from tui.draw import words
+from tui.parting import Exits
 
 
 class Choice(NamedTuple):
@@ -54,21 +55,34 @@ def unskip(view: DatasetView) -> Question:
     )
 
 
-def leave(snapshot: Snapshot, *, detach: bool = False) -> Question:
+def leave(snapshot: Snapshot, exits: Exits | None = None) -> Question:
     """Before the screen is left while the run goes on."""
+    exits = exits or Exits()
     flying = fmt.thousands(snapshot.in_flight)
-    drain = Choice(("d",), "drain", f"drain: finish the {flying} in flight, then end")
-    draining = snapshot.state == "draining"
-    choices = [] if draining else [drain]
-    if detach:
-        choices.append(Choice(("b",), "detach", "go on in the background"))
+    choices = []
+    if exits.remote:
+        choices.append(Choice(("q", "b"), "away", "leave this screen: the run goes on"))
+    if snapshot.state != "draining":
+        choices.append(Choice(("d",), "drain", f"drain: finish the {flying} in flight, then end"))
+    if exits.background and not exits.remote:
+        choices.append(Choice(("b",), "away", "go on in the background: the shell is yours"))
     choices.append(Choice(("x",), "stop", f"stop at once: {at_stake(snapshot)}"))
     choices.append(Choice(NO, "", "back to the run"))
-    state = "It is draining: nothing new is sent." if draining else "The run has work left."
-    again = "Run the same command again to go on: nothing on disk is asked twice."
     return Question(
-        f"Quit {fmt.safe_text(snapshot.run, 50)}?", (state, again), tuple(choices), True
+        f"Quit {fmt.safe_text(snapshot.run, 50)}?",
+        _what_quitting_means(snapshot, exits),
+        tuple(choices),
+        True,
     )
+
+
+def _what_quitting_means(snapshot: Snapshot, exits: Exits) -> tuple[str, str]:
+    draining = snapshot.state == "draining"
+    state = "It is draining: nothing new is sent." if draining else "The run has work left."
+    if exits.remote:
+        where = f"process {snapshot.pid} on {fmt.safe_text(snapshot.host, 30)}"
+        return f"{state} {where} does it.", "Drain and stop end it for every viewer."
+    return state, "Run the same command again to go on: nothing on disk is asked twice."
 
 
 def at_stake(snapshot: Snapshot) -> str:

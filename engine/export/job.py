@@ -78,6 +78,7 @@ def export_run(request: Request, manifest: Manifest, work: Workers[Kit]) -> dict
         meta["files"] = [
             file_record(final.name, file) for (_, final), file in zip(places, files, strict=True)
         ]
+        meta["zero_mask_rows"] = sum(file.zero_mask for file in files)
         meta["notes"] = [*notes(request.form, found, total, live=request.live)]
         meta["notes"] += [] if request.only else left_over(found)
         publish(request.out, places, _template(request.form, manifest), meta)

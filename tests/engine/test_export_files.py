@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from engine.export.job import Request, export_run
 from engine.export.readback import read_back
 from engine.export.selection import selection_of
 from engine.export.shards import ShardLimits, shards_at
+from engine.survey import make_kit
 from engine.verify import read_run
-from engine.workers import Inline
+from engine.workers import Inline, workers
 
 Record = dict[str, Any]
 
@@ -90,7 +92,7 @@ def test_the_sidecar_tells_what_is_in_the_file(run: Path, tmp_path: Path) -> Non
         }
     ]
     assert (meta["tokens"], meta["supervised_tokens"]) == (sum(lengths), supervised)
-    assert meta["longest_row"] == max(lengths)
+    assert (meta["longest_row"], meta["zero_mask_rows"]) == (max(lengths), 0)
     assert (meta["schema"], meta["complete"], meta["format"]) == (1, True, "specforge")
     assert meta["run"]["name"] == "story"
     assert meta["run"]["folder"] == str(run)
@@ -308,3 +310,13 @@ def test_a_live_run_says_so_and_gives_its_whole_lines(run: Path, tmp_path: Path)
     meta = export(run, tmp_path / "a.jsonl", live=True)
     assert (meta["live"], meta["rows_in"], meta["left_out"]) == (True, 6, {})
     assert meta["notes"][0].startswith("the run is live")
+
+
+def test_two_processes_write_what_one_writes(run: Path, tmp_path: Path) -> None:
+    manifest = read_run(run)
+    shared = Request(run, format_named("modelopt"), tmp_path / "shared.jsonl")
+    with workers(partial(make_kit, manifest.endpoint), 2) as work:
+        meta = export_run(shared, manifest, work)
+    alone = export(run, tmp_path / "alone.jsonl", "modelopt")
+    assert shared.out.read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
+    assert meta["files"][0]["sha256"] == alone["files"][0]["sha256"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import resource
 import signal
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,7 @@ def waiting(desk: Desk, provider: Simulator) -> Process:
     """A run whose rows do not fit the disk any more."""
     process = desk.begin(before=FULL)
     status = desk.folder / "out" / "status.json"
-    until(lambda: status.exists() and desk.files.status()["state"] == "waiting", "it waits")
+    process.until(lambda: status.exists() and desk.files.status()["state"] == "waiting", "it waits")
     until(lambda: is_idle(provider), "what was in flight has come")
     return process
 
@@ -66,7 +65,7 @@ def test_a_third_signal_leaves_without_the_disk(desk: Desk, provider: Simulator)
     process = waiting(desk, provider)
     for words in ("draining", "stopping"):
         process.signal(signal.SIGTERM)
-        until(partial(process.said, f"SIGTERM: {words}"), words)
+        process.says(f"SIGTERM: {words}")
     assert process.running
     process.signal(signal.SIGTERM)
     result = process.wait()

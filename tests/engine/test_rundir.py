@@ -244,3 +244,13 @@ def test_json_that_is_not_there_or_broken_is_none(tmp_path: Path) -> None:
     assert read_json(tmp_path / "broken") is None
     assert read_json(tmp_path / "none") is None
     assert read_json(tmp_path / "broken" / "below") is None
+
+
+def test_a_folder_that_another_run_has_taken_is_no_longer_owned(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with hold(folder, "then") as owned:
+        assert owned()
+        folder.rename(tmp_path / "moved")
+        assert owned()  # nobody has it: it may come back
+        with hold(folder, "now"):
+            assert not owned()

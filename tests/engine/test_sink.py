@@ -350,3 +350,17 @@ async def test_nobody_waits_for_a_writer_that_was_cancelled(tmp_path: Path) -> N
     await asyncio.gather(task, return_exceptions=True)
     with pytest.raises(RuntimeError, match="the sink has ended"):
         await waiting
+
+
+async def test_a_folder_that_another_run_has_taken_is_not_written_to(tmp_path: Path) -> None:
+    mine = True
+    sink = Sink(tmp_path, owned=lambda: mine)
+    mine = False
+    writing = asyncio.create_task(sink.run())
+    sink.put("rows.jsonl", {"id": 1})
+    await until(lambda: "another run" in sink.trouble)
+    assert not (tmp_path / "rows.jsonl").exists()
+    mine = True
+    sink.close()
+    await writing
+    assert (tmp_path / "rows.jsonl").read_bytes() == b'{"id":1}\n'

@@ -99,8 +99,14 @@ class Process:
     def err(self) -> str:
         return self._err.read_text("utf-8")
 
-    def said(self, words: str) -> bool:
-        return words in self.err
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait until a condition holds while this process is at work."""
+        until(lambda: condition() or not self.running, what)
+        assert condition(), f"it ended before: {what}\n{self.err[-4000:]}"
+
+    def says(self, words: str) -> None:
+        """Wait until these words are on stderr."""
+        self.until(lambda: words in self.err, f"it says {words}")
 
     def signal(self, number: int) -> None:
         self.popen.send_signal(number)

@@ -40,7 +40,7 @@ def test_the_report_counts_rows_in_and_out_of_every_dataset(desk: Desk, tmp_path
     assert re.search(r"F_cut · 12 prompts: .*\n    left out: .*\d+ cut by length", result.out)
     assert re.search(rf"\n{len(rows)} of 196 rows for specforge, .* supervised", result.out)
     digest = hashlib.sha256(out.read_bytes()).hexdigest()
-    assert f"{out}: {len(rows)} rows, 0 with nothing supervised" in result.out
+    assert f"{out}: {len(rows)} rows, 0 zero-mask rows" in result.out
     assert digest in result.out
     longest = max(len(row["input_ids"]) for row in rows)
     assert f"longest row {longest}" in result.out

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from e2e_contract import FAILURE, assert_fields
-from e2e_desk import MODEL, Desk, until
+from e2e_desk import MODEL, Desk
 from e2e_files import assert_accounted, assert_settled
 from e2e_provider import arrived, playing, slow
 
@@ -195,7 +195,7 @@ def test_5_the_run_is_held_by_another_process(tmp_path: Path) -> None:
     with playing(latency=slow(30)) as provider, Desk(tmp_path, provider.base_url) as desk:
         desk.asking(2, endpoint=PLAIN)
         first = desk.begin()
-        until(lambda: arrived(provider) == 2, "the first process is at work")
+        first.until(lambda: arrived(provider) == 2, "the first process is at work")
         second = desk.go("--json")
         assert second.code == 5
         assert f"process {first.pid} on " in second.err
@@ -203,7 +203,7 @@ def test_5_the_run_is_held_by_another_process(tmp_path: Path) -> None:
         assert arrived(provider) == 2
         first.kill()
         third = desk.begin()
-        until(lambda: arrived(provider) == 4, "a dead process holds nothing")
+        third.until(lambda: arrived(provider) == 4, "a dead process holds nothing")
         third.kill()
 
 
@@ -229,8 +229,9 @@ def test_130_goes_before_3(tmp_path: Path) -> None:
     with playing(latency=slow(0.5)) as provider, Desk(tmp_path, provider.base_url) as desk:
         prompts(desk, "[[sim:moderation]] Bad", "One", "Two", "Three")
         process = desk.begin()
-        until(lambda: desk.files.all("failures") if desk.files.folder.exists() else 0, "a failure")
-        until(lambda: provider.provider.in_flight, "a request")
+        failures = desk.files.folder / "A" / "failures.jsonl"
+        process.until(lambda: failures.exists() and failures.stat().st_size, "a failure")
+        process.until(lambda: provider.provider.in_flight, "a request")
         process.signal(signal.SIGTERM)
         assert process.wait().code == 130
 
@@ -245,7 +246,7 @@ def test_0_when_what_is_left_was_skipped_by_order_which_survives_a_resume(tmp_pa
             limits={"concurrency": 4},
         )
         process = desk.begin()
-        until(lambda: provider.provider.in_flight == 4, "the long one is at work")
+        process.until(lambda: provider.provider.in_flight == 4, "the long one is at work")
         answer = desk.run("control", desk.files.folder, "skip", "Long")
         assert answer.code == 0, answer.err
         assert process.wait().code == 0

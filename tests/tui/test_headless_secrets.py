@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e_desk import Desk, until
+from e2e_desk import Desk
 from e2e_hostile import Answer, Asked, answering, completion, models
 from e2e_provider import playing, slow
 
@@ -86,7 +86,7 @@ def test_the_process_list_does_not_show_the_key(tmp_path: Path) -> None:
         plant(desk, ".env")
         desk.asking(2)
         process = desk.begin()
-        until(lambda: provider.provider.in_flight == 2, "requests are in flight")
+        process.until(lambda: provider.provider.in_flight == 2, "requests are in flight")
         for name in ("cmdline", "environ", "comm"):
             assert KEY.encode() not in Path(f"/proc/{process.pid}/{name}").read_bytes()
         process.kill()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,7 @@ def desk(tmp_path: Path, provider: Simulator) -> Iterator[Desk]:
 def flying(desk: Desk, provider: Simulator, *options: object) -> Process:
     """A run whose slots are all filled."""
     process = desk.begin(*options)
-    until(lambda: provider.provider.in_flight == FLYING, "all slots are filled")
+    process.until(lambda: provider.provider.in_flight == FLYING, "all slots are filled")
     return process
 
 
@@ -73,7 +72,7 @@ def test_the_second_signal_stops_and_the_next_run_completes(
 ) -> None:
     process = flying(desk, provider)
     process.signal(signal.SIGINT)
-    until(partial(process.said, "SIGINT: draining"), "the first one has come through")
+    process.says("SIGINT: draining")
     process.signal(signal.SIGTERM)
     result = process.wait()
     assert result.code == 130
@@ -115,8 +114,7 @@ def test_a_signal_before_the_first_request_is_not_lost(tmp_path: Path) -> None:
 
 def test_a_signal_after_the_last_row_changes_nothing(desk: Desk, provider: Simulator) -> None:
     desk.asking(FLYING, endpoint={"api": "openai"}, limits={"concurrency": FLYING})
-    process = desk.begin()
-    until(lambda: provider.provider.in_flight == FLYING, "the last requests are in flight")
+    process = flying(desk, provider)
     process.signal(signal.SIGTERM)
     result = process.wait()
     assert result.code == 0

@@ -67,8 +67,8 @@ def test_a_stalled_stderr_keeps_no_signal_from_the_engine(desk: Desk, provider: 
     pipe = Pipe(room=200)
     process = desk.begin("--interval", "0.1", stderr=pipe.write_end)
     pipe.given()
-    until(lambda: pipe.held > PAGE - 100, "stderr is full")
-    until(lambda: arrived(provider) > 3 * FLYING, "the engine goes on")
+    process.until(lambda: pipe.held > PAGE - 100, "stderr is full")
+    process.until(lambda: arrived(provider) > 3 * FLYING, "the engine goes on")
     process.signal(signal.SIGTERM)
     until(lambda: desk.files.status()["state"] == "stopped", "the run is drained")
     assert process.running
@@ -98,7 +98,7 @@ def test_a_reader_of_the_narration_who_goes_away_changes_nothing(desk: Desk) -> 
     pipe = Pipe()
     process = desk.begin("--interval", "0.05", "--concurrency", 30, stderr=pipe.write_end)
     pipe.given()
-    until(lambda: pipe.held, "a first line")
+    process.until(lambda: pipe.held, "a first line")
     pipe.hang_up()
     assert process.wait().code == 0
     assert len(desk.files.all("rows")) == PROMPTS

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e_desk import Desk, Process, Result, until
+from e2e_desk import Desk, Process, Result
 from e2e_provider import playing, slow
 
 from engine.simulator import Simulator
@@ -40,7 +40,7 @@ def counted(desk: Desk) -> bool:
 
 def live(desk: Desk) -> Process:
     process = desk.begin()
-    until(lambda: counted(desk), "the heartbeat counts rows")
+    process.until(lambda: counted(desk), "the heartbeat counts rows")
     return process
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from engine import format as fmt
 from engine.snapshot import DatasetView, RunState
 from tui import glyphs
-from tui.draw import chart, words
-from tui.draw.errors import suspects
+from tui.draw import chart, grades, words
 from tui.draw.paint import LABEL, Field, Line, Span, arrange, exactly, field, label, line_width
 
 LIVE = frozenset({"running", "paused"})
-_EXACT = ("engine", "matched")
+_DENSE = 90
+"""Cells below which grades stand closer."""
 _BAR_MIN = 6
 _RATE = 8
 """Cells of the throughput's number with its space."""
@@ -65,8 +65,10 @@ def _ledger(view: DatasetView, digits: int, gap: str) -> Line:
 
 
 def tokens_line(view: DatasetView, cells: int) -> Line:
-    """Completion tokens against the budget, their mean, and the cost."""
+    """Completion tokens against the budget, those that can be exported, the mean, the cost."""
     left = [Field((label("tokens"), *_tokens(view)))]
+    if view.rows:
+        left.append(Field(grades.exportable(view), 1))
     if view.mean_completion_tokens is not None:
         mean = fmt.thousands(round(view.mean_completion_tokens))
         left.append(Field((Span("mean ", "dim"), Span(mean), Span(" tok", "dim")), 2))
@@ -85,17 +87,10 @@ def _tokens(view: DatasetView) -> Line:
 
 
 def rows_line(view: DatasetView, cells: int) -> Line:
-    """Rows on disk: how many are exact, and those that succeeded but are suspect."""
-    left = [Field((label("rows"), Span(fmt.thousands(view.rows))))]
-    exact = sum(view.exactness.get(grade, 0) for grade in _EXACT)
-    unverified = view.exactness.get("unverified", 0)
-    if exact:
-        left.append(Field((Span(fmt.thousands(exact)), Span(" exact", "dim")), 2))
-    if unverified:
-        left.append(field(f"{fmt.thousands(unverified)} unverified", "dim", 3))
-    left += suspects(view)
+    """Rows on disk by grade, and those that succeeded but are suspect."""
+    left = [Field((label("rows"), Span(fmt.thousands(view.rows)))), *grades.summary(view)]
     restored = f"{fmt.thousands(view.restored_rows)} restored" if view.restored_rows else ""
-    return arrange(cells, left, [field(restored, "dim", 4)])
+    return arrange(cells, left, [field(restored, "dim", 4)], gap=" " if cells < _DENSE else "  ")
 
 
 def rate_lines(view: DatasetView, cells: int, rows: int = 1) -> list[Line]:

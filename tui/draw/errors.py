@@ -132,17 +132,3 @@ def _wrapped(text: str, cells: int) -> list[str]:
 
 def _detail(text: str, cells: int) -> Line:
     return (Span(" " * LABEL), Span(fmt.clip(text, cells - LABEL), "dim"))
-
-
-_GRADES = ("mismatch", "ambiguous")
-
-
-def suspects(view: DatasetView) -> list[Field]:
-    """Rows that look successful and may not be good: wrong ids first, then the most frequent."""
-    found = [(grade, view.exactness.get(grade, 0)) for grade in _GRADES]
-    found += sorted(view.flags.items(), key=lambda item: -item[1])
-    parts = [f"{fmt.thousands(count)} {fmt.safe_text(name, 24)}" for name, count in found if count]
-    if not parts:
-        return [field("none suspect", "dim", 5)] if view.rows else []
-    head = (Span(f"{glyphs.SUSPECT} suspect: ", "warn", bold=True), Span(parts[0], "warn"))
-    return [Field(head), *(field(text, "warn", 1) for text in parts[1:])]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from engine import format as fmt
 from engine.snapshot import DatasetView, RunState
 from tui import glyphs
-from tui.draw import dataset, errors, words
+from tui.draw import dataset, errors, grades, words
 from tui.draw.paint import Field, Line, Span, arrange, field
 
 _NAME_MAX = 24
@@ -118,7 +118,7 @@ def _second(view: DatasetView, cells: int) -> Line:
     indent = Span("    ")
     if view.state not in dataset.LIVE and not view.in_flight:
         start = Field((indent, *tokens.spans))
-        return arrange(cells, [start, errors_share, *errors.suspects(view)], gap=_DOT)
+        return arrange(cells, [start, errors_share, *grades.suspects(view)], gap=_DOT)
     left = [
         Field((indent, Span("in flight ", "dim"), Span(fmt.thousands(view.in_flight)))),
         Field((Span("left ", "dim"), Span(fmt.thousands(view.left)))),

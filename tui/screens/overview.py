@@ -16,6 +16,7 @@ from tui import keys, questions, steering
 from tui.draw import notes
 from tui.helm import Helm
 from tui.palette import Palette
+from tui.parting import Parting, Viewer
 from tui.widgets.board import Board, View
 
 if TYPE_CHECKING:
@@ -28,12 +29,15 @@ class OverviewScreen(Screen[None], inherit_bindings=False):
     AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [*keys.BINDINGS]
 
-    def __init__(self, palette: Palette, helm: Helm, leave: Callable[[], None]) -> None:
+    def __init__(
+        self, palette: Palette, helm: Helm, leave: Callable[[], None], viewer: Viewer
+    ) -> None:
         """`leave` is called when the user has asked to go once the run has ended."""
         super().__init__()
         self._palette = palette
         self._helm = helm
         self._leave = leave
+        self._viewer = viewer
         self._board = Board(palette)
         self._frozen: Snapshot | None = None
         self._chosen: str | None = None
@@ -158,7 +162,7 @@ class OverviewScreen(Screen[None], inherit_bindings=False):
         self._frozen = None if self._frozen else self._helm.snapshot()
         self.refresh_view()
 
-    def action_leave(self) -> None:
+    def action_leave(self, summary: bool = False) -> None:
         """Leave an ended run; ask what becomes of one that goes on."""
         if self._helm.handle.ended:
             self._leave()
@@ -168,9 +172,20 @@ class OverviewScreen(Screen[None], inherit_bindings=False):
             self._leave()
             self._helm.order(command)
 
-        question = questions.leave(self._helm.snapshot())
+        def away() -> None:
+            self._viewer.depart(Parting.AWAY, summary=summary)
+
+        exits = self._viewer.exits
+        if not exits.steers:
+            away()
+            return
         self._ask(
-            question, {"drain": lambda: leave_with(Drain()), "stop": lambda: leave_with(Stop())}
+            questions.leave(self._helm.snapshot(), exits),
+            {
+                "drain": lambda: leave_with(Drain()),
+                "stop": lambda: leave_with(Stop()),
+                "away": away,
+            },
         )
 
     def action_help(self) -> None:

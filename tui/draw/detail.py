@@ -1,0 +1,323 @@
+"""The dataset screen: every section as lines, one below the other or in two columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from engine import format as fmt
+from engine.clock import local_hms
+from engine.snapshot import DatasetView, ErrorLine, Snapshot
+from tui import glyphs
+from tui.draw import chart, dataset, errors, grades, words
+from tui.draw.paint import Line, Span, exactly, label
+from tui.draw.table import Column, beside, head, table, text
+
+TWO_COLUMNS = 120
+"""Cells from which sections stand in two columns."""
+_CHART, _CHART_TALL = 4, 6
+_BAR = 24
+
+
+def body(snapshot: Snapshot, view: DatasetView, cells: int) -> list[Line]:
+    """All sections in `cells`; ages are counted from the snapshot's own time."""
+    if cells < TWO_COLUMNS:
+        return _joined([*_work(snapshot, view, cells, _CHART), *_results(snapshot, view, cells)])
+    half = (cells - 3) // 2
+    left = _joined(_work(snapshot, view, half, _CHART_TALL))
+    right = _joined(_results(snapshot, view, cells - 3 - half))
+    return beside(left, right, cells)
+
+
+def _joined(sections: Sequence[list[Line]]) -> list[Line]:
+    lines: list[Line] = []
+    for section in sections:
+        if section:
+            lines += [*([()] if lines else []), *section]
+    return lines
+
+
+def _work(snapshot: Snapshot, view: DatasetView, cells: int, tall: int) -> list[list[Line]]:
+    now = snapshot.heartbeat_at
+    return [
+        _summary(snapshot, view, cells),
+        dataset.rate_lines(view, cells, tall),
+        _errors(view, cells, now),
+        ledgers(view, cells),
+        failures(view, cells),
+    ]
+
+
+def _results(snapshot: Snapshot, view: DatasetView, cells: int) -> list[list[Line]]:
+    return [
+        quality(view, cells),
+        latency(view, cells),
+        lengths(view, cells),
+        providers(snapshot, cells),
+        slowest(view, cells),
+        last_rows(view, cells),
+    ]
+
+
+def _summary(snapshot: Snapshot, view: DatasetView, cells: int) -> list[Line]:
+    lines = [
+        dataset.state_line(view, cells, snapshot.state),
+        dataset.prompts_line(view, cells),
+        dataset.tokens_line(view, cells),
+        dataset.rows_line(view, cells),
+    ]
+    pilot = f"pilot: the first {fmt.plural(view.pilot, 'prompt')}" if view.pilot else ""
+    why = " · ".join(part for part in (fmt.safe_text(view.reason), pilot) if part)
+    return [*lines, text(why, cells, len(label("").text))] if why else lines
+
+
+def _errors(view: DatasetView, cells: int, now: float) -> list[Line]:
+    lines = [errors.gauge(view, cells, with_recent=False), errors.gauge_bar(view, cells)]
+    for error in words.worst_first(view.errors):
+        lines += full_error(error, cells, now)
+    return [exactly(line, cells) for line in lines]
+
+
+def full_error(error: ErrorLine, cells: int, now: float, *, chosen: bool = False) -> list[Line]:
+    """One family: verdict, when, the whole evidence, what to do, and the server's own words."""
+    word = words.verdict(error, now)
+    loud = word.role in {"bad", "warn"}
+    span = f"{local_hms(error.first_at)} to {local_hms(error.last_at)}"
+    mark = glyphs.CURSOR if chosen else " "
+    first = (
+        Span(f"{mark} ", "accent", chosen),
+        Span(f"{word.glyph} ", word.role, loud),
+        Span(words.cause(error), "text", chosen),
+        Span(f"  {word.text}", word.role, loud),
+        Span(f"  {fmt.plural(error.count, 'attempt')}, {span}", "dim"),
+    )
+    lines = [exactly(first, cells)]
+    for name, said, role in (
+        ("evidence", error.evidence, "dim"),
+        ("do", error.action, "text"),
+        ("server", error.words, "dim"),
+    ):
+        lines += _paragraph(name, said, role, cells)
+    return lines
+
+
+def _paragraph(name: str, said: str, role: str, cells: int) -> list[Line]:
+    """Labelled and wrapped; nothing where nothing is said."""
+    safe = fmt.safe_text(said)
+    room = max(12, cells - 14)
+    parts = textwrap.wrap(safe, room, max_lines=6, placeholder="…") if safe.strip() else []
+    return [
+        exactly(
+            (Span(f"{name if place == 0 else '':>12}  ", "dim"), Span(fmt.clip(part, room), role)),
+            cells,
+        )
+        for place, part in enumerate(parts)
+    ]
+
+
+def ledgers(view: DatasetView, cells: int) -> list[Line]:
+    """Prompts and attempts, each with what they sum to; no number is in both."""
+    rate = view.attempts
+    prompts = [
+        head("Prompts", "each is counted once"),
+        *_numbers(
+            [
+                ("ok", view.ok, "text"),
+                ("failed", view.failed, "bad" if view.failed else "text"),
+                ("invalid", view.invalid, "warn" if view.invalid else "text"),
+                ("in flight", view.in_flight, "text"),
+                ("left", view.left, "text"),
+                ("manifest's total", view.prompts, "text"),
+            ]
+        ),
+    ]
+    attempts = [
+        head("Attempts", "requests that ended"),
+        *_numbers(
+            [
+                ("became rows", rate.total - rate.failed, "text"),
+                ("failed", rate.failed, "text"),
+                ("all that ended", rate.total, "text"),
+                (f"failed, last {fmt.coarse(rate.recent_s)}", rate.recent_failed, "text"),
+                (f"ended, last {fmt.coarse(rate.recent_s)}", rate.recent_total, "text"),
+                ("prompts that wait to retry", view.waiting, "text"),
+            ]
+        ),
+    ]
+    return beside(prompts, attempts, cells)
+
+
+def _numbers(items: Sequence[tuple[str, int, str]]) -> list[Line]:
+    shown = [(name, fmt.thousands(number), role) for name, number, role in items]
+    wide = max(fmt.width(number) for _, number, _ in shown)
+    return [(Span(f"  {number:>{wide}} ", role), Span(name, "dim")) for name, number, role in shown]
+
+
+def quality(view: DatasetView, cells: int) -> list[Line]:
+    """Grades with what each claims, flags, and finish reasons."""
+    lines: list[Line] = [head("Rows", fmt.thousands(view.rows))]
+    found = grades.counts(view)
+    if found:
+        columns = (Column("rows", right=True), Column("grade"), Column("claims", grow=True))
+        rows = [
+            (
+                Span(fmt.thousands(count), grade.role, grade.role == "warn"),
+                Span(grade.name, grade.role),
+                Span(grade.claim, "dim"),
+            )
+            for grade, count in found
+        ]
+        lines += table(columns, rows, cells)
+    flags = [f"{fmt.thousands(count)} {name}" for name, count in grades.flags(view)]
+    reasons = [
+        f"{fmt.thousands(count)} {fmt.safe_text(name, 24)}"
+        for name, count in sorted(view.finish_reasons.items(), key=lambda item: -item[1])
+    ]
+    lines.append(_listed("flags", flags, "warn", cells))
+    lines.append(_listed("finish", reasons, "text", cells))
+    exportable = f"{fmt.thousands(view.exportable_tokens)} tokens: engine or matched, no flag"
+    lines.append(_listed("export", [exportable], "text", cells))
+    return lines
+
+
+def _listed(name: str, parts: Sequence[str], role: str, cells: int) -> Line:
+    shown = "  ".join(parts)
+    spans = (Span(f"  {name:<7}", "dim"), Span(shown or "none", role if shown else "dim"))
+    return exactly(spans, cells)
+
+
+def latency(view: DatasetView, cells: int) -> list[Line]:
+    """Seconds from sending to the reply: the median, and how slow the slow ones are."""
+    known = view.latency
+    if known.p50 is None:
+        return []
+    parts = [(known.p50, "half"), (known.p90, "90%"), (known.p99, "99%")]
+    said = [f"{share} within {fmt.duration(seconds)}" for seconds, share in parts]
+    return [exactly(head("Latency", f" {glyphs.DOT} ".join(said)), cells)]
+
+
+def lengths(view: DatasetView, cells: int) -> list[Line]:
+    """How many rows have how many completion tokens, in powers of two."""
+    if not view.lengths:
+        return []
+    most = max(count for _, count in view.lengths)
+    total = sum(count for _, count in view.lengths)
+    wide = len(fmt.thousands(most))
+    room = max(4, min(_BAR, cells - wide - 28))
+    lines: list[Line] = [head("Length", "completion tokens of rows")]
+    for bound, count in view.lengths:
+        filled = max(1, round(count / most * room)) if count else 0
+        lines.append(
+            (
+                Span(f"{fmt.thousands(bound // 2 + 1):>8} to {fmt.thousands(bound):>7} ", "dim"),
+                Span(glyphs.FULL * filled, "bar"),
+                Span(" " * (room - filled)),
+                Span(f" {fmt.thousands(count):>{wide}}"),
+                Span(f" {fmt.percent(count, total):>5}", "dim"),
+            )
+        )
+    return [exactly(line, cells) for line in lines]
+
+
+def providers(snapshot: Snapshot, cells: int, chosen: str | None = None) -> list[Line]:
+    """Every provider over the whole run, with how it distorts text."""
+    if not snapshot.providers:
+        return []
+    columns = (
+        Column("", rank=0),
+        Column("provider"),
+        Column("requests", right=True, rank=1),
+        Column("errors", right=True),
+        Column("tok/s", right=True, rank=2),
+        Column("cost", right=True, rank=3),
+        Column("profile", rank=2),
+        Column("notes", rank=4, grow=True),
+    )
+    rows = [
+        (
+            Span(glyphs.CURSOR if view.name == chosen else " ", "accent", bold=True),
+            Span(fmt.safe_text(view.name, 20)),
+            Span(fmt.thousands(view.rows + view.errors)),
+            Span(fmt.thousands(view.errors), "warn" if view.errors else "dim"),
+            Span(fmt.compact(view.tokens_per_s)),
+            Span(fmt.money(view.cost_usd)),
+            Span(fmt.safe_text(view.profile, 12) or "?", "dim"),
+            Span(fmt.safe_text("  ".join(filter(None, (view.state, view.prompt_delta)))), "warn"),
+        )
+        for view in snapshot.providers
+    ]
+    return [exactly(head("Providers", "over the whole run"), cells), *table(columns, rows, cells)]
+
+
+def slowest(view: DatasetView, cells: int) -> list[Line]:
+    """The oldest requests in flight."""
+    if not view.slowest:
+        return []
+    columns = (
+        Column("age", right=True),
+        Column("attempt", right=True),
+        Column("id", grow=True),
+    )
+    rows = [
+        (
+            Span(fmt.duration(flying.age_s)),
+            Span(str(flying.attempt)),
+            Span(fmt.safe_text(flying.id), "dim"),
+        )
+        for flying in view.slowest[:8]
+    ]
+    shown = f"the oldest of {fmt.thousands(view.in_flight)} in flight"
+    return [exactly(head("Slowest", shown), cells), *table(columns, rows, cells)]
+
+
+def last_rows(view: DatasetView, cells: int) -> list[Line]:
+    """The newest rows; enter opens them."""
+    if not view.last_rows:
+        return []
+    columns = (
+        Column("at"),
+        Column("tokens", right=True),
+        Column("latency", right=True, rank=3),
+        Column("grade"),
+        Column("flags", rank=2),
+        Column("provider", rank=4),
+        Column("answer", grow=True, rank=1),
+    )
+    rows = [
+        (
+            Span(local_hms(row.at), "dim"),
+            Span("?" if row.tokens is None else fmt.thousands(row.tokens)),
+            Span(fmt.duration(row.latency_s)),
+            Span(fmt.safe_text(row.grade, 12), "warn" if row.grade == "mismatch" else "text"),
+            Span(fmt.safe_text(" ".join(row.flags), 20), "warn"),
+            Span(fmt.safe_text(row.provider or "?", 14), "dim"),
+            Span(fmt.safe_text(row.text), "dim"),
+        )
+        for row in view.last_rows
+    ]
+    return [exactly(head("Last rows", "enter reads them"), cells), *table(columns, rows, cells)]
+
+
+def failures(view: DatasetView, cells: int) -> list[Line]:
+    """Prompts given up, of the manifest's total, with the server's words."""
+    if not view.failed and not view.last_failures:
+        return []
+    total = f"{fmt.thousands(view.failed)} of {fmt.plural(view.prompts, 'prompt')}, newest first"
+    columns = (
+        Column("at"),
+        Column("tries", right=True, rank=3),
+        Column("family"),
+        Column("the server's words", grow=True),
+        Column("id", rank=5),
+    )
+    rows = [
+        (
+            Span(local_hms(line.at), "dim"),
+            Span(str(line.attempts)),
+            Span(fmt.safe_text(line.family, 20)),
+            Span(fmt.safe_text(line.message), "dim"),
+            Span(fmt.safe_text(line.id.rpartition("/")[2], 22), "dim"),
+        )
+        for line in view.last_failures
+    ]
+    return [exactly(head("Given up", total), cells), *table(columns, rows, cells)]
