@@ -147,6 +147,13 @@ class Breakers:
             )
             self._send_probe(due, now)
 
+    def waiting_words(self, now: float) -> str:
+        """Why nothing may start now, while the only host rests; empty where something may."""
+        if self.next_start(now) <= now:
+            return ""
+        name = next(name for name, breaker in self._breakers.items() if breaker.open)
+        return f"{name} is {self.state_words(name, now)}"
+
     def state_words(self, provider: str, now: float) -> str:
         """The provider's state for the screen; empty where all is well."""
         breaker = self._breakers.get(provider)

@@ -132,8 +132,9 @@ class Wording:
         tried = track.refused + facts.mark.ok
         least = "at least " if track.untracked else ""
         share = f"all {least}{tried:,}" if facts.mark.ok == 0 else f"{track.refused:,} of {tried:,}"
+        where = f" at {track.provider}" if track.provider and facts.mark.ok == 0 else ""
         when = self.span(track.first_at, track.last_at)
-        return f"{share} prompts tried were refused alike, with {track.family}, {when}"
+        return f"{share} prompts tried{where} were refused alike, with {track.family}, {when}"
 
     def _prompts(self, track: Track, facts: Facts) -> str:
         one = track.refused == 1
@@ -144,18 +145,22 @@ class Wording:
             else ("prompts were refused for what they are")
         )
         when = self.span(track.first_at, track.last_at)
+        others = f"{facts.mark.ok:,} attempts" if facts.mark.ok else "no attempt"
         return (
-            f"{least}{track.refused:,} {subject} ({track.family}) {when}, "
-            f"while {facts.mark.ok:,} attempts succeeded"
+            f"{least}{track.refused:,} {subject} ({track.family}) {when}, while {others} succeeded"
         )
 
     def _same(self, track: Track, facts: Facts) -> str:
         count = track.given_up_now
         others = facts.mark.ok - track.burst.before.ok
         prompts = "prompt" if count == 1 else "prompts"
+        when = self.span(track.burst.first_at, track.burst.last_at)
+        beside = (
+            f", while {others:,} others succeeded" if others else "; nothing has succeeded since"
+        )
         return (
-            f"{_what(track)} {self.span(track.burst.first_at, track.last_at)}: {count:,} {prompts} "
-            f"failed alike on every attempt and no retry helped, while {others:,} others succeeded"
+            f"{_what(track)} {when}: {count:,} {prompts} failed alike on every attempt "
+            f"and no retry helped{beside}"
         )
 
     def _history(self, track: Track) -> str:

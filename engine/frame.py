@@ -186,7 +186,7 @@ class Framer:
             return f"credits: {session.gate.funds_words()}"
         if held is not None:
             return f"{session.limiter.hold_reason}; goes on in {held - now:.0f} s"
-        return ""
+        return "" if session.schedule.in_flight else session.breakers.waiting_words(now)
 
     def _providers(self, now: float) -> tuple[ProviderView, ...]:
         views = (self._provider(name, s, now) for name, s in self._session.stats.providers.items())

@@ -43,7 +43,8 @@ ALIKE = 0.5
 """Share of the failures that must be of this family, to say that they fail alike."""
 SAME_GIVEN_UP = 0.8
 SAME_OTHERS = 20
-"""The same prompts fail: this share of those decided was given up, while so many succeeded."""
+"""The same prompts fail: this share of those decided was given up, while so many succeeded, or to
+the last one until the dataset had ended."""
 
 Kind = Literal["run", "all", "provider", "refused", "prompts", "same", "resolved", "active"]
 
@@ -152,4 +153,6 @@ def _same_prompts(track: Track, facts: Facts) -> bool:
     given_up, decided = track.given_up_now, track.given_up_now + track.healed_now
     if given_up == 0 or given_up < SAME_GIVEN_UP * decided or track.waiting > given_up:
         return False
+    if facts.finished and track.healed_now == 0:
+        return True  # nothing will come any more that could have resolved it
     return facts.mark.ok - track.burst.before.ok >= SAME_OTHERS

@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from engine.assemble import assemble
@@ -56,6 +56,7 @@ class EngineThread:
         self._session: Session | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[tuple[Command, str, Future[str]]] = []
+        self._notes: list[str] = []
         self._lock = threading.RLock()  # a signal handler may send while its thread sends
         self._done = threading.Event()
         self._held = ExitStack()
@@ -113,6 +114,16 @@ class EngineThread:
         self._loop.call_soon_threadsafe(self._apply, command, origin, future)
         return future
 
+    def note(self, text: str) -> None:
+        """Journal what happened to the front end; from any thread, and from a signal handler."""
+        with self._lock:
+            session, loop = self._session, self._loop
+            if session is None or loop is None:
+                self._notes.append(text)
+                return
+        with suppress(RuntimeError):  # the loop has ended, and the journal with it
+            loop.call_soon_threadsafe(session.journal.note, "note", text)
+
     def abandon(self) -> None:
         """End at once, without waiting for a disk that does not write; the process must leave.
 
@@ -162,6 +173,9 @@ class EngineThread:
         with self._lock:
             self._session = session
             waiting, self._waiting = self._waiting, []
+            notes, self._notes = self._notes, []
+        for text in notes:
+            session.journal.note("note", text)
         for change in self._changes:
             session.journal.note("note", f"changed since the last session: {change}")
         for command, origin, future in waiting:

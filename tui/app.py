@@ -24,12 +24,14 @@ from engine.errors import ExitCode
 from engine.handle import RunHandle
 from engine.snapshot import Snapshot
 from tui import keys, questions
+from tui.desk import Desk
 from tui.draw.title import title
 from tui.driver import PatientDriver
 from tui.helm import Helm
 from tui.palette import Palette
 from tui.parting import Exits, Left, Parting
 from tui.screens.overview import OverviewScreen
+from tui.screens.steered import Steered
 from tui.signals import routed
 from tui.thrift import TightUpdate
 
@@ -54,7 +56,7 @@ def run_app(handle: RunHandle, *, theme: str, fps: float = 2.0, on_end: OnEnd | 
     return ExitCode.INTERRUPTED if code is None else code
 
 
-def show(  # noqa: PLR0913 - each is a choice of the caller's
+def show(
     handle: RunHandle,
     *,
     theme: str,
@@ -123,7 +125,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
         translated = self.palette.textual()
         self.register_theme(translated)
         self.theme = translated.name
-        self._overview = OverviewScreen(self.palette, self.helm, self._leave, self)
+        self._overview = OverviewScreen(Desk(self.palette, self.helm, self._leave, self))
 
     def get_default_screen(self) -> OverviewScreen:
         """The overview is the screen below all others."""
@@ -145,7 +147,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
             self.depart(Parting.LOST)
             return
         self._catch_up()
-        self._overview.refresh_view()
+        self._redraw()
         self._name_terminal()
         if not self.handle.ended:
             return
@@ -156,9 +158,15 @@ class EaglegenApp(App[None], inherit_bindings=False):
         if self._leaving:
             self.exit()
 
+    def _redraw(self) -> None:
+        """Draw the full screen that is on top; dialogs stand over it."""
+        full = [screen for screen in self.screen_stack if isinstance(screen, Steered)]
+        if full:
+            full[-1].refresh_view()
+
     def _answered(self) -> None:
         if self.is_running:
-            self._overview.refresh_view()
+            self._redraw()
 
     def _leave(self) -> None:
         """Close as soon as the run has ended."""
@@ -215,7 +223,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
             helm.order(Stop())
         else:
             self.exits.abandon()
-        self._overview.refresh_view()
+        self._redraw()
 
     def signalled(self, number: int) -> None:
         """Take a signal in the main thread, between two instructions of whatever runs there."""
@@ -265,7 +273,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
         return driver is not None and driver.gone
 
     def _name_terminal(self) -> None:
-        if self.driver_of_terminal is not None:
+        if self.driver_of_terminal is not None and not self._behind():
             self.driver_of_terminal.name_terminal(title(self.helm.snapshot()))
 
     def _catch_up(self) -> None:

@@ -1,97 +1,150 @@
 """Lets a run outlive its terminal: a child does the run, its parent only waits in the shell.
 
-The fork happens before any thread starts. On a detach the child gives the terminal up, the parent
-leaves and the shell has its prompt back; on a hang-up (SIGHUP) the child goes on without it.
+The fork happens before any thread starts. When the run goes on without its terminal (by key, or
+hung up on) the child gives the terminal up, the parent leaves, and the shell has its prompt back.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
-from collections.abc import Callable
-from types import FrameType
+import termios
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
-_DETACHED = b"d"
-_FORWARDED = (signal.SIGTERM, signal.SIGHUP)
+from tui.outlet import RESTORE, can_take
+from tui.signals import routed
+
+LOG = "run.log"
+"""Where a run without a terminal tells its story, in the run directory."""
+_PATIENCE_S = 2.0
+_SCREEN = (0, 1, 2)
 
 
 class Tether:
-    """The child's end: tells the parent to leave."""
+    """The child's end of the line to the parent that waits in the shell; `None`: there is none."""
 
-    def __init__(self, pipe: int) -> None:
-        self._pipe: int | None = pipe
+    def __init__(self, parent: socket.socket | None) -> None:
+        self._parent = parent
 
     @property
     def held(self) -> bool:
-        """Whether the parent still waits in the shell."""
-        return self._pipe is not None
+        """Whether a parent waits, so that leaving gives the shell its prompt back."""
+        return self._parent is not None
 
-    def let_go(self) -> None:
-        """Give the terminal up: new session, nothing on fds 0 to 2, and the parent leaves.
+    def let_go(self, farewell: str) -> None:
+        """Go into a session of our own and let the parent leave; it prints `farewell` first.
 
-        Call it with the terminal restored, from the main thread.
+        Call it when the terminal is restored and fds 0 to 2 are away from it.
         """
-        if self._pipe is None:
+        if self._parent is None:
             return
-        os.setsid()
-        leave_terminal()
-        try:
-            os.write(self._pipe, _DETACHED)
-        except BrokenPipeError:
-            pass  # the parent was hung up on and has gone already
-        os.close(self._pipe)
-        self._pipe = None
+        parent, self._parent = self._parent, None
+        with suppress(PermissionError):  # a group's leader has no terminal to share
+            os.setsid()
+        with suppress(OSError):  # the parent was hung up on, and has gone already
+            parent.sendall(farewell.encode() or b"\n")
+        parent.close()
 
 
-def leave_terminal() -> None:
-    """Put /dev/null on fds 0 to 2; a dead terminal would make readers spin and writers fail."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(null, descriptor)
-    os.close(null)
+UNTETHERED = Tether(None)
 
 
-def tethered(work: Callable[[Tether], int], farewell: str) -> int:
-    """Do `work` in a child and wait for it; returns its exit code.
+def tether() -> Tether:
+    """Fork. Returns in the child only; the parent waits, and ends with the child's exit code.
 
-    When the child detaches, `farewell` is printed and 0 returned while it goes on. SIGTERM and
-    SIGHUP are passed on to the child; SIGINT reaches it from the terminal by itself.
+    Where the system cannot fork, or threads already run, there is no parent and no line.
     """
-    reader, writer = os.pipe()
+    if not hasattr(os, "fork") or threading.active_count() > 1:
+        return Tether(None)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    attributes = _attributes()
+    ours, theirs = socket.socketpair()
     child = os.fork()
     if child == 0:
-        os.close(reader)
-        _end(work, Tether(writer))
-    os.close(writer)
-    return _wait(child, reader, farewell)
+        ours.close()
+        return Tether(theirs)
+    theirs.close()
+    raise SystemExit(_wait(child, ours, attributes))
 
 
-def _end(work: Callable[[Tether], int], tether: Tether) -> None:
-    """Run the work and end the child process without the parent's clean-up handlers."""
-    code = 1
-    try:
-        code = work(tether)
-    except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else 1
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+def _wait(child: int, line: socket.socket, attributes: list[Any] | None) -> int:
+    """The parent's whole life: pass signals on, and end as the child does.
 
+    SIGINT reaches the child from the terminal by itself.
+    """
 
-def _wait(child: int, reader: int, farewell: str) -> int:
-    def forward(number: int, frame: FrameType | None) -> None:
-        del frame
-        os.kill(child, number)
+    def forward(number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(child, number)
 
-    for number in _FORWARDED:
-        signal.signal(number, forward)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    word = os.read(reader, 1)  # empty when the child ends without detaching
-    if word == _DETACHED:
-        sys.stderr.write(farewell)
-        return 0
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
+    for number in (signal.SIGTSTP, signal.SIGCONT):
+        signal.signal(number, signal.SIG_DFL)
+    with routed(forward, signal.SIGTERM, signal.SIGHUP), line:
+        farewell = _all(line)
+        if farewell:
+            _say(farewell)
+            return 0
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code >= 0:
+        return code
+    _rescue(attributes)
+    _say(f"the run's process was killed by signal {-code}; the same command goes on with it\n")
+    return 128 - code
+
+
+def _all(line: socket.socket) -> str:
+    """What the child says before it closes the line; empty where it ends without a word."""
+    parts = []
+    while part := line.recv(4096):
+        parts.append(part)
+    return b"".join(parts).decode()
+
+
+def _attributes() -> list[Any] | None:
+    try:
+        return termios.tcgetattr(0)
+    except termios.error:
+        return None
+
+
+def _rescue(attributes: list[Any] | None) -> None:
+    """Give the terminal back after a child that could not do it itself."""
+    if attributes is None:
+        return
+    with suppress(termios.error):
+        termios.tcsetattr(0, termios.TCSANOW, attributes)
+    _say(RESTORE)
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):  # a terminal that is gone or stalled must not hold the shell
+        if can_take(2, _PATIENCE_S):
+            os.write(2, text.encode())
+
+
+def terminals() -> tuple[int, ...]:
+    """Which of fds 0 to 2 are terminals."""
+    return tuple(descriptor for descriptor in _SCREEN if os.isatty(descriptor))
+
+
+def divert(descriptors: tuple[int, ...], log: Path | None = None) -> None:
+    """Take descriptors away from the terminal: nothing to read, and `log` (or nothing) to write to.
+
+    A dead terminal would make readers spin and writers fail.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    out = null
+    if log is not None:
+        with suppress(OSError):  # a full disk: the journal in memory still says it
+            out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    for descriptor in descriptors:
+        os.dup2(null if descriptor == 0 else out, descriptor)
+    for descriptor in {null, out}:
+        os.close(descriptor)

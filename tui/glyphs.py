@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from engine.format import char_width
+
 BARS = "▁▂▃▄▅▆▇█"
 """One to eight eighths of a cell, from the ground up."""
 ZERO = "_"
@@ -33,3 +35,43 @@ STRUCTURAL = "✗"
 SUSPECT = "▲"
 FROZEN = "*"
 CURSOR = "►"
+
+_PLAIN = {
+    **dict(zip(BARS, ".:-=+*%#", strict=True)),
+    GAP: "/",
+    HALF: "=",
+    REST: ".",
+    DOT: "-",
+    ELLIPSIS: "~",
+    STARTING: "o",
+    RUNNING: ">",
+    PAUSED: "|",
+    WAITING: "?",
+    DRAINING: "v",
+    DONE: "+",
+    STOPPED: "#",
+    QUEUED: "o",
+    SKIPPED: ">",
+    BUDGET: "$",
+    STALLED: "!",
+    ACTIVE: "^",
+    STRUCTURAL: "x",
+    "↓": "v",
+    "↑": "^",
+    "←": "<",
+    "→": ">",
+    "│": "|",
+}
+_TABLE = str.maketrans(_PLAIN)
+
+
+def ascii_only(text: str) -> str:
+    """The text in ASCII, as many cells wide: glyphs have their stand-ins, what is left is `?`."""
+    if text.isascii():
+        return text
+    swapped = text.translate(_TABLE)
+    return swapped if swapped.isascii() else "".join(map(_stand_in, swapped))
+
+
+def _stand_in(char: str) -> str:
+    return char if char.isascii() else "?" * char_width(char)

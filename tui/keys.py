@@ -1,4 +1,4 @@
-"""The overview's key bindings in one table; footer and help are drawn from what is live of it."""
+"""Every screen's key bindings in one place; footer and help are drawn from what is live of it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from textual.binding import Binding
 from tui.draw.keybar import Key
 
 _MOVE = Binding.Group("select")
+_SCROLL = Binding.Group("scroll")
+_PAGE = Binding.Group("")
+_EDGE = Binding.Group("")
+_NEXT = Binding.Group("next")
 _DIGIT = Binding.Group("")
 _THROTTLE = Binding.Group("throttle")
 
-BINDINGS: list[Binding] = [
-    Binding("j,down", "choose(1)", tooltip="select the next or the previous dataset", group=_MOVE),
-    Binding("k,up", "choose(-1)", group=_MOVE),
-    *(
-        Binding(str(number), f"choose_at({number - 1})", tooltip="select by number", group=_DIGIT)
-        for number in range(1, 10)
-    ),
+_DIGITS: list[Binding] = [
+    Binding(str(number), f"choose_at({number - 1})", tooltip="select by number", group=_DIGIT)
+    for number in range(1, 10)
+]
+_STEERING: list[Binding] = [
     Binding("p", "pause", "pause", tooltip="pause or resume work on the selected dataset"),
     Binding("P", "pause_run", "pause run", tooltip="pause or resume work on the whole run"),
     Binding(
@@ -31,9 +33,77 @@ BINDINGS: list[Binding] = [
     Binding("equals_sign", "number", "number", tooltip="type the ceiling of requests in flight"),
     Binding("s", "skip", "skip", tooltip="skip the selected dataset, or take its skip back (asks)"),
     Binding("f", "freeze", "freeze", tooltip="freeze the view, to read it; work goes on"),
+]
+_COMMON: list[Binding] = [
+    Binding("colon", "command", "command", tooltip="type a command; tab completes it"),
+    Binding("t", "theme", tooltip="choose a theme, seen while choosing"),
+    Binding("y", "copy", tooltip="copy this view as text (OSC 52), and save it to a file"),
+    Binding("m", "mouse", tooltip="mouse on or off (off: the terminal selects text)"),
     Binding("q", "leave", "quit", tooltip="quit: asks what becomes of the run"),
     Binding("Q", "leave(True)", tooltip="quit, and leave the summary in the scrollback"),
     Binding("question_mark,f1", "help", "help", tooltip="this help"),
+]
+_BACK = Binding("escape,backspace", "back", "back", tooltip="back to the screen before")
+_SCROLLING: list[Binding] = [
+    Binding("j,down", "scroll(1)", tooltip="scroll by a line", group=_SCROLL),
+    Binding("k,up", "scroll(-1)", group=_SCROLL),
+    Binding("space,pagedown", "scroll_page(1)", tooltip="scroll by a page", group=_PAGE),
+    Binding("b,pageup", "scroll_page(-1)", group=_PAGE),
+    Binding("g,home", "scroll_edge(False)", tooltip="to the first or the last line", group=_EDGE),
+    Binding("G,end", "scroll_edge(True)", group=_EDGE),
+]
+_NEIGHBOURS: list[Binding] = [
+    Binding("n,right", "neighbour(1)", tooltip="the next or the previous dataset", group=_NEXT),
+    Binding("N,left", "neighbour(-1)", group=_NEXT),
+]
+_FAILURES = Binding("e", "failures", "errors", tooltip="errors and failed prompts of all datasets")
+_JOURNAL = Binding("o", "journal", "journal", tooltip="what was ordered and decided, with times")
+
+OVERVIEW: list[Binding] = [
+    Binding("j,down", "choose(1)", tooltip="select the next or the previous dataset", group=_MOVE),
+    Binding("k,up", "choose(-1)", group=_MOVE),
+    *_DIGITS,
+    Binding("enter", "open", "detail", tooltip="everything about the selected dataset"),
+    *_STEERING,
+    _FAILURES,
+    _JOURNAL,
+    Binding("slash", "filter", "filter", tooltip="show only datasets whose name holds a text"),
+    Binding("escape", "unfilter", tooltip="show all datasets again"),
+    *_COMMON,
+]
+DATASET: list[Binding] = [
+    _BACK,
+    *_SCROLLING,
+    *_NEIGHBOURS,
+    *_DIGITS,
+    Binding("enter", "rows", "read rows", tooltip="read the newest rows, tokens and all"),
+    *_STEERING,
+    _FAILURES,
+    _JOURNAL,
+    *_COMMON,
+]
+FAILURES: list[Binding] = [
+    _BACK,
+    Binding("j,down", "choose(1)", tooltip="select the next or the previous cause", group=_MOVE),
+    Binding("k,up", "choose(-1)", group=_MOVE),
+    *_SCROLLING[2:],
+    *_NEIGHBOURS,
+    *_DIGITS,
+    Binding("r", "retry", "retry failed", tooltip="ask the dataset's failed prompts again (asks)"),
+    Binding("x", "exclude", "exclude", tooltip="leave the selected provider out (asks)"),
+    *_STEERING,
+    _JOURNAL,
+    *_COMMON,
+]
+JOURNAL: list[Binding] = [_BACK, *_SCROLLING, *_STEERING[1:5], _FAILURES, *_COMMON]
+ROW: list[Binding] = [
+    _BACK,
+    *_SCROLLING,
+    Binding("n,right", "older(1)", tooltip="the row before or after this one", group=_NEXT),
+    Binding("N,left", "older(-1)", group=_NEXT),
+    Binding("v", "tokens", "tokens", tooltip="token by token, or as text"),
+    Binding("w", "suspects", "suspects", tooltip="go only to rows that are suspect, or to all"),
+    *_COMMON,
 ]
 APP_BINDINGS: list[Binding] = [
     Binding(
@@ -50,10 +120,25 @@ _SHOWN = {
     "question_mark": "?",
     "down": "↓",
     "up": "↑",
+    "left": "←",
+    "right": "→",
     "escape": "esc",
+    "backspace": "bksp",
+    "pagedown": "pgdn",
+    "pageup": "pgup",
+    "colon": ":",
+    "slash": "/",
     "f1": "F1",
 }
-_RANKS = {"help": 0, "quit": 0, "pause": 1, "pause run": 2, "skip": 2, "throttle": 3, "select": 4}
+_KEPT = (
+    ("help", "quit", "back"),
+    ("pause", "detail", "read rows", "retry failed", "exclude", "tokens"),
+    ("pause run", "skip", "errors", "next", "suspects"),
+    ("throttle", "scroll"),
+    ("select", "journal"),
+)
+"""What a narrow footer keeps, the most important first."""
+_RANKS = {short: rank for rank, shorts in enumerate(_KEPT) for short in shorts}
 _LEAST = 5
 
 

@@ -9,6 +9,7 @@ from textual.theme import BUILTIN_THEMES
 from textual.theme import Theme as TextualTheme
 
 from themes import ROLES, Theme
+from tui import glyphs
 from tui.draw.paint import Span
 
 _MONO_DIM = frozenset({"dim", "track", "border"})
@@ -16,11 +17,24 @@ _MONO_BOLD = frozenset({"bad", "warn"})
 
 
 class Palette:
-    """The styles of one theme. Lines of a canvas name roles; this is where they become colours."""
+    """The styles of a theme. Lines of a canvas name roles; this is where they become colours.
 
-    def __init__(self, theme: Theme) -> None:
+    `ascii` is for terminals and fonts without anything else: see `text`.
+    """
+
+    def __init__(self, theme: Theme, *, ascii: bool = False) -> None:  # noqa: A002 - the option's name
         self.theme = theme
+        self.ascii = ascii
         self.style = lru_cache(maxsize=256)(self._style)
+
+    def change(self, theme: Theme) -> None:
+        """Another theme from now on; what is drawn must be drawn anew."""
+        self.theme = theme
+        self.style.cache_clear()
+
+    def text(self, text: str) -> str:
+        """The text as the terminal can show it, in as many cells."""
+        return glyphs.ascii_only(text) if self.ascii else text
 
     def of(self, span: Span) -> Style:
         """The style of a span."""

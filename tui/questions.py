@@ -55,6 +55,49 @@ def unskip(view: DatasetView) -> Question:
     )
 
 
+def retry(view: DatasetView) -> Question:
+    """Before the failed prompts of a dataset are asked again."""
+    each = view.cost_usd / view.rows if view.cost_usd and view.rows else None
+    cost = f"about {fmt.money(each * view.failed)}" if each else "an unknown amount"
+    return Question(
+        f"Retry the failed prompts of {words.label(view)}?",
+        (
+            f"{fmt.thousands(view.failed)} of {fmt.plural(view.prompts, 'prompt')} were given up; "
+            "they are asked again.",
+            f"That costs {cost} if all of them succeed.",
+        ),
+        (Choice(YES, "yes", "ask them again"), Choice(NO, "", "leave them failed")),
+    )
+
+
+def exclude(snapshot: Snapshot, name: str) -> Question:
+    """Before a provider is left out."""
+    view = next((one for one in snapshot.providers if one.name == name), None)
+    gave = "It has given nothing yet."
+    if view is not None:
+        rows, errors = fmt.plural(view.rows, "row"), fmt.plural(view.errors, "error")
+        gave = f"Over the whole run it gave {rows} and {errors}."
+    return Question(
+        f"Leave {fmt.safe_text(name, 40)} out from now on?",
+        (gave, "What is in flight finishes. It is back when the run is started again."),
+        (Choice(YES, "yes", "leave it out"), Choice(NO, "", "keep it")),
+        True,
+    )
+
+
+def end(snapshot: Snapshot, *, stop: bool) -> Question:
+    """Before a typed command drains or stops the run."""
+    what = f"stop at once: {at_stake(snapshot)}"
+    if not stop:
+        what = f"finish the {fmt.thousands(snapshot.in_flight)} in flight, then end"
+    return Question(
+        f"{'Stop' if stop else 'Drain'} {fmt.safe_text(snapshot.run, 50)}?",
+        ("Run the same command again to go on: nothing on disk is asked twice.",),
+        (Choice(YES, "yes", what), Choice(NO, "", "back to the run")),
+        True,
+    )
+
+
 def leave(snapshot: Snapshot, exits: Exits | None = None) -> Question:
     """Before the screen is left while the run goes on."""
     exits = exits or Exits()

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from engine import format as fmt
-from engine.commands import Command, Pause, Resume, Skip, Throttle, Unskip
+from engine.commands import (
+    Command,
+    ExcludeProvider,
+    Pause,
+    Resume,
+    RetryFailed,
+    Skip,
+    Throttle,
+    Unskip,
+)
 from engine.snapshot import DatasetView, Snapshot
 from tui.draw import words
 
@@ -106,4 +115,8 @@ def asked(command: Command) -> str:
             return f"skipping {fmt.safe_text(name)}"
         case Unskip(name):
             return f"taking the skip of {fmt.safe_text(name)} back"
+        case ExcludeProvider(name):
+            return f"leaving {fmt.safe_text(name)} out"
+        case RetryFailed(name):
+            return f"retrying the failed prompts of {fmt.safe_text(name) if name else 'the run'}"
     return {"Drain": "draining", "Stop": "stopping"}.get(type(command).__name__, "working")

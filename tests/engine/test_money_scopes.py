@@ -185,6 +185,8 @@ def test_a_sole_host_that_fails_is_probed_and_then_used_again(tmp_path: Path) ->
     hosts = [{"name": "Only", "tag": "only"}]
     outcome, provider = recovering(tmp_path, hosts, prompts=150, concurrency=24)
     assert outcome.code == 0
+    told = [entry["text"] for entry in outcome.files.events("state")]
+    assert any("run running → waiting: Only is resting until " in text for text in told)
     entries = provider.ledger.entries
     start = entries[0].at
     assert sum(entry.status != 200 for entry in entries) >= 19

@@ -94,8 +94,14 @@ def test_one_bad_host_of_three(tmp_path: Path) -> None:
         assert_told_everywhere(desk, result)
 
 
+ONE_HOST = [{"name": "SiliconFlow", "tag": "siliconflow/int4"}]
+
+
 def test_all_prompts_are_refused_alike(tmp_path: Path) -> None:
-    with playing(faults={"moderation": 1.0}) as provider, Desk(tmp_path, provider.base_url) as desk:
+    with (
+        playing(faults={"moderation": 1.0}, providers=ONE_HOST) as provider,
+        Desk(tmp_path, provider.base_url) as desk,
+    ):
         desk.asking(60, endpoint=TEXT_ONLY)
         result = desk.go("--json")
         assert result.code == 3
@@ -106,29 +112,54 @@ def test_all_prompts_are_refused_alike(tmp_path: Path) -> None:
             60,
         )
         assert error["evidence"].startswith(
-            "all 60 prompts tried were refused alike, with moderation, "
+            "all 60 prompts tried at SiliconFlow were refused alike, with moderation, "
         )
         assert_told_everywhere(desk, result)
 
 
 def test_nothing_gets_through_and_the_run_ends_itself(tmp_path: Path) -> None:
-    """The first hundred prompts all fail: no more money and time goes into the rest."""
+    """The first hundred prompts all fail: no more time and money goes into the rest."""
     with (
-        playing(faults={"content_filter": 1.0}) as provider,
+        playing(faults={"bad_gateway": 1.0}) as provider,
         Desk(tmp_path, provider.base_url) as desk,
     ):
-        desk.asking(400, endpoint=TEXT_ONLY, limits={"concurrency": 8})
+        desk.asking(400, endpoint=TEXT_ONLY, limits={"concurrency": 16, "max_attempts": 1})
         result = desk.go("--json")
         assert result.code == 4
         assert result.summary["reason"].startswith(
             "the endpoint ends the run: the first 100 prompts all failed, the last with "
-            "content_filter: "
+            "bad_gateway: "
         )
         assert "--retry-failed" in result.summary["reason"]
-        assert 100 <= result.summary["datasets"][0]["failed"] <= 108
-        assert the_error(result)["verdict"] == "STRUCTURAL"
-        assert_told_everywhere(desk, result)
+        errors = result.summary["datasets"][0]["errors"]
+        error = max(errors, key=lambda error: error["count"])
+        assert error["verdict"] == "STRUCTURAL"
+        assert re.match(
+            rf"nothing gets through since {TIME}: all \d+ attempts failed, \d+ with bad_gateway, "
+            r"on \d+ prompts, \d+ given up; no retry helped",
+            error["evidence"],
+        )
+        assert "bad_gateway:STRUCTURAL" in result.err.splitlines()[-2]
         assert_accounted(desk.files)
+
+
+def test_a_dataset_that_ends_with_every_prompt_given_up_has_resolved_nothing(
+    tmp_path: Path,
+) -> None:
+    """Fewer failures than would prove a dead route, but none of the prompts has succeeded."""
+    with (
+        playing(faults={"bad_gateway": 1.0}) as provider,
+        Desk(tmp_path, provider.base_url) as desk,
+    ):
+        desk.asking(6, endpoint=TEXT_ONLY, limits={"max_attempts": 1})
+        result = desk.go("--json")
+        assert result.code == 3
+        errors = result.summary["datasets"][0]["errors"]
+        assert {error["verdict"] for error in errors} == {"STRUCTURAL"}
+        for error in errors:
+            assert error["evidence"].endswith(
+                "failed alike on every attempt and no retry helped; nothing has succeeded since"
+            )
 
 
 @pytest.mark.slow

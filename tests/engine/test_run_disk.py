@@ -18,7 +18,11 @@ from e2e_provider import arrived, is_idle, playing
 from engine.simulator import Simulator
 
 ROOM = 24 * 1024
-FULL = f"import resource as r; r.setrlimit(r.RLIMIT_FSIZE, ({ROOM}, r.RLIM_INFINITY))"
+FULL = f"""
+import resource, sys
+sys.dont_write_bytecode = True  # the limit would cut the cached modules short
+resource.setrlimit(resource.RLIMIT_FSIZE, ({ROOM}, resource.RLIM_INFINITY))
+"""
 PROMPTS = 60
 
 

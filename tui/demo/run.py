@@ -66,9 +66,7 @@ def write_demo(folder: Path, base_url: str, scale: float) -> Path:
     """Write the demo's prompts and manifest; returns the manifest's path."""
     datasets = write_sources(folder / "prompts", scale)
     path = folder / "manifest.toml"
-    head = _MANIFEST.format(
-        share=f"{scale:g}", base_url=base_url, concurrency=CONCURRENCY
-    )
+    head = _MANIFEST.format(share=f"{scale:g}", base_url=base_url, concurrency=CONCURRENCY)
     path.write_text(head + "".join(_section(dataset, scale) for dataset in datasets), "utf-8")
     return path
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from engine import format as fmt
 from engine.clock import local_hms
 from engine.snapshot import DatasetView, ErrorLine, Snapshot
 from tui import glyphs
-from tui.draw import chart, dataset, errors, grades, words
-from tui.draw.paint import Line, Span, exactly, label
+from tui.draw import dataset, errors, grades, words
+from tui.draw.lists import failures, last_rows, providers, slowest
+from tui.draw.paint import Line, Span, exactly, label, wrap
 from tui.draw.table import Column, beside, head, table, text
 
 TWO_COLUMNS = 120
 """Cells from which sections stand in two columns."""
 _CHART, _CHART_TALL = 4, 6
 _BAR = 24
+_PARAGRAPH = 6
 
 
 def body(snapshot: Snapshot, view: DatasetView, cells: int) -> list[Line]:
@@ -103,14 +104,9 @@ def full_error(error: ErrorLine, cells: int, now: float, *, chosen: bool = False
 
 def _paragraph(name: str, said: str, role: str, cells: int) -> list[Line]:
     """Labelled and wrapped; nothing where nothing is said."""
-    safe = fmt.safe_text(said)
-    room = max(12, cells - 14)
-    parts = textwrap.wrap(safe, room, max_lines=6, placeholder="…") if safe.strip() else []
+    parts = wrap(fmt.safe_text(said).strip(), max(12, cells - 14))[:_PARAGRAPH]
     return [
-        exactly(
-            (Span(f"{name if place == 0 else '':>12}  ", "dim"), Span(fmt.clip(part, room), role)),
-            cells,
-        )
+        exactly((Span(f"{name if place == 0 else '':>12}  ", "dim"), Span(part, role)), cells)
         for place, part in enumerate(parts)
     ]
 
@@ -217,107 +213,3 @@ def lengths(view: DatasetView, cells: int) -> list[Line]:
             )
         )
     return [exactly(line, cells) for line in lines]
-
-
-def providers(snapshot: Snapshot, cells: int, chosen: str | None = None) -> list[Line]:
-    """Every provider over the whole run, with how it distorts text."""
-    if not snapshot.providers:
-        return []
-    columns = (
-        Column("", rank=0),
-        Column("provider"),
-        Column("requests", right=True, rank=1),
-        Column("errors", right=True),
-        Column("tok/s", right=True, rank=2),
-        Column("cost", right=True, rank=3),
-        Column("profile", rank=2),
-        Column("notes", rank=4, grow=True),
-    )
-    rows = [
-        (
-            Span(glyphs.CURSOR if view.name == chosen else " ", "accent", bold=True),
-            Span(fmt.safe_text(view.name, 20)),
-            Span(fmt.thousands(view.rows + view.errors)),
-            Span(fmt.thousands(view.errors), "warn" if view.errors else "dim"),
-            Span(fmt.compact(view.tokens_per_s)),
-            Span(fmt.money(view.cost_usd)),
-            Span(fmt.safe_text(view.profile, 12) or "?", "dim"),
-            Span(fmt.safe_text("  ".join(filter(None, (view.state, view.prompt_delta)))), "warn"),
-        )
-        for view in snapshot.providers
-    ]
-    return [exactly(head("Providers", "over the whole run"), cells), *table(columns, rows, cells)]
-
-
-def slowest(view: DatasetView, cells: int) -> list[Line]:
-    """The oldest requests in flight."""
-    if not view.slowest:
-        return []
-    columns = (
-        Column("age", right=True),
-        Column("attempt", right=True),
-        Column("id", grow=True),
-    )
-    rows = [
-        (
-            Span(fmt.duration(flying.age_s)),
-            Span(str(flying.attempt)),
-            Span(fmt.safe_text(flying.id), "dim"),
-        )
-        for flying in view.slowest[:8]
-    ]
-    shown = f"the oldest of {fmt.thousands(view.in_flight)} in flight"
-    return [exactly(head("Slowest", shown), cells), *table(columns, rows, cells)]
-
-
-def last_rows(view: DatasetView, cells: int) -> list[Line]:
-    """The newest rows; enter opens them."""
-    if not view.last_rows:
-        return []
-    columns = (
-        Column("at"),
-        Column("tokens", right=True),
-        Column("latency", right=True, rank=3),
-        Column("grade"),
-        Column("flags", rank=2),
-        Column("provider", rank=4),
-        Column("answer", grow=True, rank=1),
-    )
-    rows = [
-        (
-            Span(local_hms(row.at), "dim"),
-            Span("?" if row.tokens is None else fmt.thousands(row.tokens)),
-            Span(fmt.duration(row.latency_s)),
-            Span(fmt.safe_text(row.grade, 12), "warn" if row.grade == "mismatch" else "text"),
-            Span(fmt.safe_text(" ".join(row.flags), 20), "warn"),
-            Span(fmt.safe_text(row.provider or "?", 14), "dim"),
-            Span(fmt.safe_text(row.text), "dim"),
-        )
-        for row in view.last_rows
-    ]
-    return [exactly(head("Last rows", "enter reads them"), cells), *table(columns, rows, cells)]
-
-
-def failures(view: DatasetView, cells: int) -> list[Line]:
-    """Prompts given up, of the manifest's total, with the server's words."""
-    if not view.failed and not view.last_failures:
-        return []
-    total = f"{fmt.thousands(view.failed)} of {fmt.plural(view.prompts, 'prompt')}, newest first"
-    columns = (
-        Column("at"),
-        Column("tries", right=True, rank=3),
-        Column("family"),
-        Column("the server's words", grow=True),
-        Column("id", rank=5),
-    )
-    rows = [
-        (
-            Span(local_hms(line.at), "dim"),
-            Span(str(line.attempts)),
-            Span(fmt.safe_text(line.family, 20)),
-            Span(fmt.safe_text(line.message), "dim"),
-            Span(fmt.safe_text(line.id.rpartition("/")[2], 22), "dim"),
-        )
-        for line in view.last_failures
-    ]
-    return [exactly(head("Given up", total), cells), *table(columns, rows, cells)]

@@ -110,6 +110,37 @@ def _joined(fields: Sequence[Field], gap: str) -> Line:
     return tuple(out)
 
 
+def wrap(text: str, cells: int) -> list[str]:
+    """Safe text in lines of at most `cells`, broken at spaces where there are any."""
+    lines: list[str] = []
+    line, used = "", 0
+    for word in text.split(" "):
+        room = cells - used - (1 if line else 0)
+        if line and fmt.width(word) > room:
+            lines.append(line)
+            line, used = "", 0
+        pieces = _pieces(word, cells)
+        lines += pieces[:-1]
+        line = f"{line} {pieces[-1]}" if line else pieces[-1]
+        used = fmt.width(line)
+    return [*lines, line] if line else lines
+
+
+def _pieces(word: str, cells: int) -> list[str]:
+    """A word cut where it is wider than a line."""
+    if fmt.width(word) <= cells:
+        return [word]
+    pieces, piece, used = [], "", 0
+    for char in word:
+        wide = fmt.char_width(char)
+        if used + wide > cells and piece:
+            pieces.append(piece)
+            piece, used = "", 0
+        piece += char
+        used += wide
+    return [*pieces, piece]
+
+
 LABEL = 10
 """Cells of the label column, its space included."""
 

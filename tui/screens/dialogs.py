@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from engine import format as fmt
+from tui import glyphs
 from tui.draw.keybar import Key, help_lines
 from tui.draw.paint import Line, Span
 from tui.palette import Palette
@@ -48,7 +50,8 @@ class AskScreen(ModalScreen[str]):
         canvas = Canvas(self._palette)
         canvas.styles.height = len(lines)
         canvas.paint(lines)
-        with _box(fmt.clip(self._question.title, _INNER - 2), danger=self._question.danger):
+        title = self._palette.text(fmt.clip(self._question.title, _INNER - 2))
+        with _box(title, danger=self._question.danger):
             yield canvas
 
     def _answers(self) -> list[Line]:
@@ -119,6 +122,139 @@ class NumberScreen(ModalScreen[int | None]):
     def action_leave(self) -> None:
         """Come back without a number."""
         self.dismiss(None)
+
+
+class LineScreen(ModalScreen[str | None]):
+    """Asks for a line of text; `typed` hears every change, tab completes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "back"),
+        Binding("tab", "complete", "complete", priority=True),
+    ]
+
+    def __init__(  # noqa: PLR0913 - what it says, and who hears of it
+        self,
+        palette: Palette,
+        title: str,
+        prompt: str,
+        text: str = "",
+        typed: Callable[[str], None] = lambda _: None,
+        *,
+        complete: Callable[[str], tuple[str, list[str]]] | None = None,
+    ) -> None:
+        """`complete` gives the line with what is sure, and what it could go on with."""
+        super().__init__()
+        self._palette = palette
+        self._title = title
+        self._prompt = prompt
+        self._text = text
+        self._typed = typed
+        self._complete = complete
+
+    def compose(self) -> ComposeResult:
+        """The box with the field."""
+        with _box(self._palette.text(self._title)):
+            if self._complete is not None:
+                yield Canvas(self._palette, name="offers")
+            with Horizontal(classes="line"):
+                prompt = Canvas(self._palette, classes="prompt")
+                prompt.paint([(Span(self._prompt, "accent", True),)])
+                yield prompt
+                entry = Input(self._text, max_length=200, compact=True, select_on_focus=False)
+                entry.cursor_blink = False
+                yield entry
+
+    def on_mount(self) -> None:
+        """Offer what there is."""
+        self._offer()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Tell what was typed."""
+        self._typed(event.value)
+        self._offer()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Come back with the line."""
+        self.dismiss(event.value)
+
+    def action_complete(self) -> None:
+        """Take over what is sure."""
+        if self._complete is not None:
+            entry = self.query_one(Input)
+            entry.value, _ = self._complete(entry.value)
+            entry.cursor_position = len(entry.value)
+
+    def action_leave(self) -> None:
+        """Come back without a line."""
+        self.dismiss(None)
+
+    def _offer(self) -> None:
+        if self._complete is not None:
+            _, offers = self._complete(self.query_one(Input).value)
+            shown = "  ".join(fmt.safe_text(offer) for offer in offers)
+            self.query_one("#offers", Canvas).paint([(Span(fmt.clip(shown, _INNER), "dim"),)])
+
+
+class PickScreen(ModalScreen[str | None]):
+    """Picks one of a few; `shown` hears which one is under the cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,n", "leave(False)", "back"),
+        Binding("enter,y", "leave(True)", "take"),
+        Binding("j,down", "move(1)"),
+        Binding("k,up", "move(-1)"),
+    ]
+
+    def __init__(
+        self,
+        palette: Palette,
+        title: str,
+        items: Sequence[tuple[str, str]],
+        current: str,
+        shown: Callable[[str], None],
+    ) -> None:
+        """`items` are names and what they are called."""
+        super().__init__()
+        self._palette = palette
+        self._title = title
+        self._items = items
+        self._shown = shown
+        names = [name for name, _ in items]
+        self._place = names.index(current) if current in names else 0
+        self._canvas = Canvas(palette)
+
+    def compose(self) -> ComposeResult:
+        """The box with one line per item, and the keys."""
+        self._canvas.styles.height = len(self._items) + 2
+        self._draw()
+        with _box(self._palette.text(self._title)):
+            yield self._canvas
+
+    def _draw(self) -> None:
+        lines: list[Line] = []
+        for place, (name, called) in enumerate(self._items):
+            here = place == self._place
+            mark = glyphs.CURSOR if here else " "
+            lines.append(
+                (
+                    Span(f"{mark} ", "accent", True),
+                    Span(fmt.pad(name, 16), "text", here),
+                    Span(called, "dim"),
+                )
+            )
+        keys = (("j k ", "choose   "), ("enter ", "take   "), ("esc ", "back"))
+        spans = [span for key, what in keys for span in (Span(key, "accent", True), Span(what))]
+        self._canvas.paint([*lines, (), tuple(spans)])
+
+    def action_move(self, step: int) -> None:
+        """Move the cursor, and show what it stands on."""
+        self._place = (self._place + step) % len(self._items)
+        self._draw()
+        self._shown(self._items[self._place][0])
+
+    def action_leave(self, take: bool) -> None:
+        """Come back with what the cursor stands on, or with nothing."""
+        self.dismiss(self._items[self._place][0] if take else None)
 
 
 class HelpScreen(ModalScreen[None]):

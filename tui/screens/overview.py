@@ -1,47 +1,29 @@
-"""The overview screen: what its keys mean; the picture itself is tui.widgets.board."""
+"""The overview screen: all datasets at once; the picture itself is tui.widgets.board."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import Screen
 
 from engine import format as fmt
 from engine.clock import local_hms
-from engine.commands import Command, Drain, Skip, Stop, Throttle
-from engine.snapshot import DatasetView, Snapshot
-from tui import keys, questions, steering
-from tui.draw import notes
-from tui.helm import Helm
-from tui.palette import Palette
-from tui.parting import Parting, Viewer
+from tui import keys
+from tui.desk import Desk
+from tui.screens.steered import Steered
 from tui.widgets.board import Board, View
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tui.widgets.dataset_pane import DatasetPane
 
 
-class OverviewScreen(Screen[None], inherit_bindings=False):
-    """Holds what the keys act on: the chosen dataset, and the frozen snapshot if there is one."""
+class OverviewScreen(Steered, inherit_bindings=False):
+    """The screen below all others."""
 
-    AUTO_FOCUS = None
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.BINDINGS]
+    BINDINGS: ClassVar[list[BindingType]] = [*keys.OVERVIEW]
 
-    def __init__(
-        self, palette: Palette, helm: Helm, leave: Callable[[], None], viewer: Viewer
-    ) -> None:
-        """`leave` is called when the user has asked to go once the run has ended."""
-        super().__init__()
-        self._palette = palette
-        self._helm = helm
-        self._leave = leave
-        self._viewer = viewer
-        self._board = Board(palette)
-        self._frozen: Snapshot | None = None
-        self._chosen: str | None = None
-        self._pinned = False
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self._board = Board(desk.palette)
 
     def compose(self) -> ComposeResult:
         """The board fills the screen."""
@@ -49,160 +31,79 @@ class OverviewScreen(Screen[None], inherit_bindings=False):
 
     def refresh_view(self) -> None:
         """Draw the newest snapshot, or the frozen one."""
-        frozen = self._frozen
-        snapshot = frozen or self._helm.snapshot()
-        self._follow(snapshot)
-        live = [active.binding for active in self.active_bindings.values() if active.enabled]
+        desk, helm = self.desk, self.desk.helm
+        frozen, snapshot = desk.frozen, desk.shown()
         view = View(
             snapshot=snapshot,
-            age_s=0.0 if frozen else max(0.0, self._helm.clock.wall() - snapshot.heartbeat_at),
+            age_s=0.0 if frozen else max(0.0, helm.clock.wall() - snapshot.heartbeat_at),
             frozen_at=local_hms(frozen.heartbeat_at) if frozen else "",
-            chosen=self._index(snapshot),
-            message=self._helm.line(snapshot),
-            fresh=self._helm.fresh,
-            keys=keys.live(live, every_key=False),
+            chosen=desk.index(snapshot),
+            listed=tuple(desk.listed(snapshot)),
+            message=helm.line(snapshot),
+            fresh=helm.fresh,
+            keys=self.live_keys(),
         )
         self._board.show(view)
 
-    # which dataset
-
-    def _follow(self, snapshot: Snapshot) -> None:
-        """Until the user chooses, the chosen dataset is the first one that still has work."""
-        if self._pinned:
-            return
-        current = next((v for v in snapshot.datasets if v.name == self._chosen), None)
-        if current is None or current.state not in {"running", "paused"}:
-            live = [v for v in snapshot.datasets if v.state in {"running", "paused"}]
-            first = live[0] if live else current or next(iter(snapshot.datasets), None)
-            self._chosen = first.name if first else None
-
-    def _index(self, snapshot: Snapshot) -> int:
-        names = [view.name for view in snapshot.datasets]
-        return names.index(self._chosen) if self._chosen in names else 0
-
-    def _current(self) -> DatasetView | None:
-        """The chosen dataset as it is now, even while the view is frozen."""
-        snapshot = self._helm.snapshot()
-        if self._chosen is None:
-            self._follow(snapshot)
-        return snapshot.datasets[self._index(snapshot)] if snapshot.datasets else None
-
     def action_choose(self, step: int) -> None:
         """Select the next or the previous dataset."""
-        self.action_choose_at(self._index(self._helm.snapshot()) + step)
+        self.action_neighbour(step)
 
-    def action_choose_at(self, place: int) -> None:
-        """Select a dataset by its place."""
-        datasets = self._helm.snapshot().datasets
-        if 0 <= place < len(datasets):
-            self._chosen = datasets[place].name
-            self._pinned = True
-            self.refresh_view()
+    def on_dataset_pane_clicked(self, message: DatasetPane.Clicked) -> None:
+        """Choose what was clicked on; open it where it was chosen before."""
+        if message.number == self.desk.index(self.desk.helm.snapshot()):
+            self.action_open()
+        else:
+            self.choose(message.number)
 
-    # steering
+    def action_open(self) -> None:
+        """The chosen dataset in full."""
+        from tui.screens.dataset import DatasetScreen
 
-    def action_pause(self) -> None:
-        """Pause or resume the chosen dataset."""
-        view = self._current()
-        if view is not None:
-            self._pinned = True
-            now = self._helm.clock.monotonic()
-            self._helm.obey(steering.toggled(view, self._helm.wishes, now))
-        self.refresh_view()
+        if self.desk.current() is not None:
+            self.desk.pin()
+            self.app.push_screen(DatasetScreen(self.desk))
 
-    def action_pause_run(self) -> None:
-        """Pause or resume the run."""
-        helm = self._helm
-        now = helm.clock.monotonic()
-        helm.obey(steering.toggled_run(helm.snapshot(), helm.wishes, now))
-        self.refresh_view()
+    def action_filter(self) -> None:
+        """Type what the names of the shown datasets hold; the list follows while typing."""
+        from tui.screens.dialogs import LineScreen
 
-    def action_step(self, direction: int) -> None:
-        """Raise or lower the ceiling by a step."""
-        before = self._helm.ceiling()
-        after = steering.stepped(before, direction)
-        if after != before:
-            self._helm.order(Throttle(after))
-        self.refresh_view()
+        before = self.desk.filter
 
-    def action_number(self) -> None:
-        """Ask for the ceiling."""
-        from tui.screens.dialogs import NumberScreen
+        def typed(text: str) -> None:
+            self._filter(text)
 
-        def decided(limit: int | None) -> None:
-            if limit is not None:
-                self._helm.order(Throttle(limit))
-            self.refresh_view()
+        def decided(text: str | None) -> None:
+            self._filter(before if text is None else text)
+            self._say_filter()
 
-        snapshot = self._helm.snapshot()
-        note = (
-            f"now {fmt.thousands(snapshot.limit_ceiling)}, in use {fmt.thousands(snapshot.limit)}"
-        )
         self.app.push_screen(
-            NumberScreen(self._palette, "Ceiling of requests in flight", note), decided
+            LineScreen(self.desk.palette, "Show datasets whose name holds", "/", before, typed),
+            decided,
         )
 
-    def action_skip(self) -> None:
-        """Ask whether to skip the chosen dataset, or to take its skip back."""
-        view = self._current()
-        if view is None:
-            return
-        self._pinned = True
-        decision = steering.skipping(view)
-        if isinstance(decision, str):
-            self._helm.obey(decision)
-            self.refresh_view()
-            return
-        skips = isinstance(decision, Skip)
-        question = questions.skip(view) if skips else questions.unskip(view)
-        self._ask(question, {"yes": lambda: self._helm.order(decision)})
+    def action_unfilter(self) -> None:
+        """Show all datasets again."""
+        if self.desk.filter:
+            self._filter("")
+            self._say_filter()
 
-    def action_freeze(self) -> None:
-        """Freeze the view, or thaw it."""
-        self._frozen = None if self._frozen else self._helm.snapshot()
+    def _filter(self, text: str) -> None:
+        self.desk.filter = text.strip().lower()
+        snapshot = self.desk.helm.snapshot()
+        listed = self.desk.listed(snapshot)
+        if listed and self.desk.index(snapshot) not in listed:
+            self.desk.choose(listed[0])
         self.refresh_view()
 
-    def action_leave(self, summary: bool = False) -> None:
-        """Leave an ended run; ask what becomes of one that goes on."""
-        if self._helm.handle.ended:
-            self._leave()
-            return
-
-        def leave_with(command: Command) -> None:
-            self._leave()
-            self._helm.order(command)
-
-        def away() -> None:
-            self._viewer.depart(Parting.AWAY, summary=summary)
-
-        exits = self._viewer.exits
-        if not exits.steers:
-            away()
-            return
-        self._ask(
-            questions.leave(self._helm.snapshot(), exits),
-            {
-                "drain": lambda: leave_with(Drain()),
-                "stop": lambda: leave_with(Stop()),
-                "away": away,
-            },
-        )
-
-    def action_help(self) -> None:
-        """The live keys, and how to read the screen."""
-        from tui.screens.dialogs import HelpScreen
-
-        live = [active.binding for active in self.active_bindings.values() if active.enabled]
-        entries = keys.live(live, every_key=True)
-        self.app.push_screen(HelpScreen(self._palette, entries, notes.LEGEND))
-
-    def _ask(self, question: questions.Question, answers: dict[str, Callable[[], None]]) -> None:
-        from tui.screens.dialogs import AskScreen
-
-        def answered(answer: str | None) -> None:
-            act = answers.get(answer or "")
-            if act is not None:
-                act()
-            self.refresh_view()
-
-        self.app.push_screen(AskScreen(self._palette, question), answered)
+    def _say_filter(self) -> None:
+        snapshot, wanted = self.desk.helm.snapshot(), fmt.safe_text(self.desk.filter, 24)
+        total = fmt.plural(len(snapshot.datasets), "dataset")
+        found = sum(self.desk.filter in view.name.lower() for view in snapshot.datasets)
+        if not wanted:
+            self.desk.helm.say(f"all {total} are shown")
+        elif not found:
+            self.desk.helm.say(f"no name holds {wanted!r}: all {total} are shown", "warn")
+        else:
+            self.desk.helm.say(f"{found} of {total} shown, with {wanted!r} in their name; esc: all")
+        self.refresh_view()

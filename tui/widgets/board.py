@@ -34,6 +34,8 @@ class View(NamedTuple):
     frozen_at: str
     """The time of day at which the view was frozen; empty while it is not."""
     chosen: int
+    listed: Sequence[int]
+    """Places of the datasets that are shown."""
     message: Line
     fresh: bool
     """Whether the message is new: on a screen without its line it stands where alarms do."""
@@ -75,7 +77,7 @@ class Board(Container):
             return
         datasets = view.snapshot.datasets
         self._provide(len(datasets))
-        wanted = plan(cells, lines, datasets, view.chosen)
+        wanted = _plan(view, cells, lines)
         if wanted != self._plan:
             self._plan = wanted
             self._arrange(wanted)
@@ -106,7 +108,8 @@ class Board(Container):
         parts = self._parts
         parts["header"].paint(header(snapshot, inner, wanted.header, view.age_s))
         parts["alarm"].paint([alarm_line(found, cells, calm(snapshot))])
-        parts["hidden"].paint([_hidden(wanted, snapshot.datasets, inner)])
+        listed = [snapshot.datasets[place] for place in view.listed]
+        parts["hidden"].paint([_hidden(wanted, listed, inner)])
         parts["message"].paint([exactly(view.message, inner)])
         parts["keys"].paint([keybar.footer(view.keys, inner)])
         columns = rows.widths(snapshot.datasets, cells)
@@ -114,6 +117,15 @@ class Board(Container):
             dataset = snapshot.datasets[place.number]
             chosen = place.number == view.chosen
             self._panes[place.number].show(dataset, snapshot, columns, chosen=chosen)
+
+
+def _plan(view: View, cells: int, lines: int) -> Plan:
+    """The places of the datasets that are listed, under their own numbers."""
+    datasets, listed = view.snapshot.datasets, view.listed
+    chosen = listed.index(view.chosen) if view.chosen in listed else 0
+    made = plan(cells, lines, [datasets[place] for place in listed], chosen)
+    places = tuple(place._replace(number=listed[place.number]) for place in made.places)
+    return made._replace(places=places)
 
 
 def _hidden(wanted: Plan, datasets: Sequence[DatasetView], cells: int) -> Line:

@@ -52,7 +52,8 @@ class Canvas(Widget):
     def render_line(self, y: int) -> Strip:
         """One line of the content region, for Textual's compositor."""
         merged = merge_blanks(_at(self._lines, y))
-        segments = [Segment(span.text, self._palette.of(span)) for span in merged]
+        palette = self._palette
+        segments = [Segment(palette.text(span.text), palette.of(span)) for span in merged]
         strip = Strip(segments).adjust_cell_length(self.content_size.width)
         return strip.apply_style(self.visual_style.rich_style)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.content import Content
+from textual.message import Message
 
 from engine import format as fmt
 from engine.snapshot import DatasetView, Snapshot
@@ -15,6 +16,13 @@ from tui.widgets.canvas import Canvas
 
 class DatasetPane(Canvas):
     """Shows one dataset at the place that the plan gives it."""
+
+    class Clicked(Message):
+        """A dataset was clicked on; `number` is its place, from 0."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
 
     def __init__(self, palette: Palette) -> None:
         super().__init__(palette, classes="dataset")
@@ -35,6 +43,11 @@ class DatasetPane(Canvas):
         self.styles.width = place.width
         self.styles.height = place.height
 
+    def on_click(self) -> None:
+        """Where the mouse is on, a click chooses the dataset, and a second one opens it."""
+        if self._place is not None:
+            self.post_message(self.Clicked(self._place.number))
+
     def show(self, view: DatasetView, run: Snapshot, columns: rows.Widths, *, chosen: bool) -> None:
         """Draw the dataset; ages are counted from the snapshot's own time."""
         place = self._place
@@ -54,10 +67,11 @@ class DatasetPane(Canvas):
         title = words.label(view, place.width - 8 - len(key))
         pilot = f"pilot: the first {fmt.thousands(view.pilot)}" if view.pilot is not None else ""
         reason = " · ".join(part for part in (fmt.safe_text(view.reason), pilot) if part)
-        titles = (key, title, fmt.clip(reason, place.width - 8), chosen)
+        text = self._palette.text
+        titles = (text(key), text(title), text(fmt.clip(reason, place.width - 8)), chosen)
         if titles != self._titles:
             self._titles = titles
             # Content, because a str would be read as markup and brackets would crash it
-            badge = (key, "reverse") if chosen else key
-            self.border_title = Content.assemble(badge, f" {title}")
+            badge = (titles[0], "reverse") if chosen else titles[0]
+            self.border_title = Content.assemble(badge, f" {titles[1]}")
             self.border_subtitle = Content(titles[2]) if titles[2] else None

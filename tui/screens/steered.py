@@ -1,0 +1,170 @@
+"""What the keys mean that every full screen has: they act on the run and the chosen dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.screen import Screen
+
+from engine import format as fmt
+from engine.commands import Command, Drain, Skip, Stop, Throttle
+from tui import keys, questions, steering
+from tui.desk import Desk
+from tui.draw import notes
+from tui.draw.keybar import Key
+from tui.parting import Parting
+
+
+class Steered(Screen[None], inherit_bindings=False):
+    """A full screen; `refresh_view` draws it anew and is called at the rate of the app."""
+
+    AUTO_FOCUS = None
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self.desk = desk
+
+    def refresh_view(self) -> None:
+        """Draw the newest snapshot, or the frozen one."""
+        raise NotImplementedError
+
+    def live_keys(self, *, every_key: bool = False) -> list[Key]:
+        """The keys that do something now."""
+        live = [active.binding for active in self.active_bindings.values() if active.enabled]
+        return keys.live(live, every_key=every_key)
+
+    def choose(self, place: int) -> None:
+        """Choose a dataset by its place, as a click on it does."""
+        self.desk.choose(place)
+        self.refresh_view()
+
+    def action_choose_at(self, place: int) -> None:
+        """Choose a dataset by its number."""
+        self.choose(place)
+
+    def action_neighbour(self, step: int) -> None:
+        """Choose the next or the previous dataset."""
+        self.desk.choose_next(step)
+        self.refresh_view()
+
+    def action_back(self) -> None:
+        """To the screen below."""
+        self.app.pop_screen()
+
+    # steering
+
+    def action_pause(self) -> None:
+        """Pause or resume the chosen dataset."""
+        view, helm = self.desk.current(), self.desk.helm
+        if view is not None:
+            self.desk.pin()
+            helm.obey(steering.toggled(view, helm.wishes, helm.clock.monotonic()))
+        self.refresh_view()
+
+    def action_pause_run(self) -> None:
+        """Pause or resume the run."""
+        helm = self.desk.helm
+        helm.obey(steering.toggled_run(helm.snapshot(), helm.wishes, helm.clock.monotonic()))
+        self.refresh_view()
+
+    def action_step(self, direction: int) -> None:
+        """Raise or lower the ceiling by a step."""
+        before = self.desk.helm.ceiling()
+        after = steering.stepped(before, direction)
+        if after != before:
+            self.desk.helm.order(Throttle(after))
+        self.refresh_view()
+
+    def action_number(self) -> None:
+        """Ask for the ceiling."""
+        from tui.screens.dialogs import NumberScreen
+
+        def decided(limit: int | None) -> None:
+            if limit is not None:
+                self.desk.helm.order(Throttle(limit))
+            self.refresh_view()
+
+        snapshot = self.desk.helm.snapshot()
+        limit, ceiling = fmt.thousands(snapshot.limit), fmt.thousands(snapshot.limit_ceiling)
+        title, note = "Ceiling of requests in flight", f"now {ceiling}, in use {limit}"
+        self.app.push_screen(NumberScreen(self.desk.palette, title, note), decided)
+
+    def action_skip(self) -> None:
+        """Ask whether to skip the chosen dataset, or to take its skip back."""
+        view = self.desk.current()
+        if view is None:
+            return
+        self.desk.pin()
+        decision = steering.skipping(view)
+        if isinstance(decision, str):
+            self.desk.helm.obey(decision)
+            self.refresh_view()
+            return
+        skips = isinstance(decision, Skip)
+        self.ask_for(questions.skip(view) if skips else questions.unskip(view), decision)
+
+    def action_freeze(self) -> None:
+        """Freeze the view, or thaw it."""
+        self.desk.freeze()
+        self.refresh_view()
+
+    def action_failures(self) -> None:
+        """Errors and failed prompts of all datasets."""
+        from tui.screens.failures import FailuresScreen
+
+        self.app.push_screen(FailuresScreen(self.desk))
+
+    def action_journal(self) -> None:
+        """What was ordered and decided."""
+        from tui.screens.journal import JournalScreen
+
+        self.app.push_screen(JournalScreen(self.desk))
+
+    def action_leave(self, summary: bool = False) -> None:
+        """Leave an ended run; ask what becomes of one that goes on."""
+        desk, exits = self.desk, self.desk.viewer.exits
+        if desk.helm.handle.ended:
+            desk.leave()
+            return
+
+        def leave_with(command: Command) -> None:
+            desk.leave()
+            desk.helm.order(command)
+
+        def away() -> None:
+            desk.viewer.depart(Parting.AWAY, summary=summary)
+
+        if not exits.steers:
+            away()
+            return
+        self.ask(
+            questions.leave(desk.helm.snapshot(), exits),
+            {
+                "drain": lambda: leave_with(Drain()),
+                "stop": lambda: leave_with(Stop()),
+                "away": away,
+            },
+        )
+
+    def action_help(self) -> None:
+        """The live keys, and how to read the screen."""
+        from tui.screens.dialogs import HelpScreen
+
+        entries = self.live_keys(every_key=True)
+        self.app.push_screen(HelpScreen(self.desk.palette, entries, notes.LEGEND))
+
+    def ask_for(self, question: questions.Question, command: Command) -> None:
+        """Ask, and send the command on yes."""
+        self.ask(question, {"yes": lambda: self.desk.helm.order(command)})
+
+    def ask(self, question: questions.Question, answers: dict[str, Callable[[], None]]) -> None:
+        """Ask, and do what belongs to the answer."""
+        from tui.screens.dialogs import AskScreen
+
+        def answered(answer: str | None) -> None:
+            act = answers.get(answer or "")
+            if act is not None:
+                act()
+            self.refresh_view()
+
+        self.app.push_screen(AskScreen(self.desk.palette, question), answered)
