@@ -14,7 +14,7 @@ from engine.attempt import cancelled_fault, choose_hosts, messages_of, perform
 from engine.errors import EaglegenError
 from engine.faults import Fault, fault
 from engine.feeder import Batch
-from engine.funds import watch_funds
+from engine.funds import look_at_funds, watch_funds
 from engine.ledger import FAILURES, SENT
 from engine.prompts import InvalidRow
 from engine.records import invalid_message, invalid_record, sent_record
@@ -46,6 +46,7 @@ class Conductor:
         writing = asyncio.create_task(session.sink.run())
         helpers = [asyncio.create_task(self._tick_forever())]
         if session.asking.api == "openrouter":
+            await look_at_funds(session)
             helpers.append(asyncio.create_task(watch_funds(session)))
         for helper in helpers:
             helper.add_done_callback(self.see_end)

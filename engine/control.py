@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ from engine.socketplace import bind, unbind
 MAX_HZ, MAX_LINE = 10.0, 1 << 16
 FAREWELL_S = 1.0
 """How long the end of a run waits for its viewers to take the last snapshot."""
+SEND_BYTES = 1 << 15
+"""What the system may hold for a viewer: it should not look at what was true long ago."""
 Apply = Callable[[Command], str]
 
 
@@ -107,6 +110,7 @@ class ControlServer:
         except UsageError as error:
             await _say(_refusal(str(error)), writer)
             return
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
         stream = asyncio.create_task(self._stream(pause, writer))
         self._viewers.add(stream)
         try:

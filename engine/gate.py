@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from engine.budget import fits, fits_hard
 from engine.plan import DEFAULT_MAX_TOKENS, DatasetPlan, Plan
 from engine.schedule import Schedule
@@ -41,9 +43,11 @@ class Gate:
             return False
         if self._cap is None and self._balance is None:
             return True
-        reserve = self.in_flight_cost() + stats.costs.each
+        flying = self.in_flight_cost()
         spent = self.spent() + self.risked()
-        return fits_hard(self._cap, spent, reserve) and fits_hard(self.funds(), 0.0, reserve)
+        return fits_hard(self._cap, spent, flying + stats.costs.each) and fits_hard(
+            self.funds(), 0.0, flying + _held(stats)
+        )
 
     def see_balance(self, usd: float | None) -> None:
         """The account's balance as just read; None where it is not known."""
@@ -59,7 +63,7 @@ class Gate:
     def short_of_funds(self) -> bool:
         """Whether the balance holds no further request beside those in flight."""
         funds = self.funds()
-        return funds is not None and self.in_flight_cost() + self._cheapest() > funds
+        return funds is not None and self.in_flight_cost() + self._cheapest(_held) > funds
 
     def funds_words(self) -> str:
         """How much there is, and how much the prompts left are expected to need."""
@@ -101,13 +105,13 @@ class Gate:
         if self._cap is None:
             return False
         spent = self.spent() + self.risked()
-        return spent + self.in_flight_cost() + self._cheapest() > self._cap
+        return spent + self.in_flight_cost() + self._cheapest(_expected) > self._cap
 
-    def _cheapest(self) -> float:
+    def _cheapest(self, usd: Callable[[DatasetStats], float]) -> float:
         """USD of one more request of the cheapest dataset that still has any."""
         queues = self._schedule.queues.values() if self._schedule else ()
         names = [queue.name for queue in queues if not queue.complete]
-        return min((self._stats.datasets[name].costs.each for name in names), default=0.0)
+        return min((usd(self._stats.datasets[name]) for name in names), default=0.0)
 
     def _look(self, name: str) -> None:
         """Let the expectations see how long the requests in flight have taken by now."""
@@ -132,6 +136,19 @@ class Gate:
         if budget is not None and tokens:
             rows = min(rows, max(0, budget - tokens) * stats.totals.rows / tokens)
         return rows * stats.row_usd
+
+
+def _expected(stats: DatasetStats) -> float:
+    """USD that one more request is expected to come to."""
+    return stats.costs.each
+
+
+def _held(stats: DatasetStats) -> float:
+    """USD that an account must hold for one more request: its max_tokens, whatever it will need.
+
+    OpenRouter refuses with a terminal 402 what the balance cannot hold (facts/openrouter.md §0).
+    """
+    return max(stats.costs.worst, stats.costs.each)
 
 
 def dataset_stats(plan: Plan, dataset: DatasetPlan, start: float) -> DatasetStats:

@@ -108,18 +108,47 @@ class RemoteRun:
 
 def _gone(snapshot: Snapshot, folder: Path, why: str) -> Snapshot:
     """The last that was seen of a run whose process has left without its last snapshot."""
+    held = _still_held(folder)
     record = read_json(folder / STATUS)
     status = record if isinstance(record, dict) else {}
     if not why and status.get("state") in {"done", "stopped"}:
-        reason = str(status.get("reason") or "")
-        return replace(snapshot, state=status["state"], reason=reason, in_flight=0)
+        state, reason = status["state"], str(status.get("reason") or "")
+        return replace(_at_rest(snapshot), state=state, reason=reason)
     if why:
         reason = f"this screen has lost the run: {why}"
-    elif is_held(folder):
+    elif held:
         reason = "its process has closed the connection; attach again"
     else:
         reason = "its process is gone; `run` with its manifest goes on where it ended"
+        snapshot = _at_rest(snapshot)
     return replace(snapshot, state="stopped", reason=reason)
+
+
+def _still_held(folder: Path) -> bool:
+    """Whether a process holds the run; one that dies closes its files one after the other."""
+    pause = threading.Event()
+    for _ in range(20):
+        if not is_held(folder):
+            return False
+        pause.wait(0.05)
+    return True
+
+
+def _at_rest(snapshot: Snapshot) -> Snapshot:
+    """Nothing is in flight where there is no process."""
+    views = tuple(
+        replace(view, in_flight=0, left=view.left + view.in_flight, rows_per_s=0.0, eta_s=None)
+        for view in snapshot.datasets
+    )
+    return replace(
+        snapshot,
+        datasets=views,
+        in_flight=0,
+        in_flight_cost_usd=0.0,
+        rows_per_s=0.0,
+        completion_tokens_per_s=0.0,
+        eta_s=None,
+    )
 
 
 def _connect(folder: Path) -> socket.socket:

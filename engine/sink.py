@@ -21,6 +21,8 @@ from engine.jsonlines import dump_line
 
 SYNC_EVERY_S = 1.0
 RETRY_EVERY_S = 1.0
+SLOW_S = 3.0
+"""A write that takes longer than this is a disk in trouble."""
 GATHER_S = 0.005
 """What comes this soon after a write shares the next one: each costs two changes of thread."""
 
@@ -47,13 +49,22 @@ class Sink:
         self._syncer = ThreadPoolExecutor(1, "sink-sync")
         self._write_trouble = ""
         self._sync_trouble = ""
+        self._writing: tuple[str, float] | None = None
+        """The file that is being written, since when by the loop's clock."""
         self.fault: Exception | None = None
         """The first exception of a `done` callback; writing goes on, `run` raises it at its end."""
 
     @property
     def trouble(self) -> str:
         """Why nothing can be written at present; empty while all is well."""
-        return self._write_trouble or self._sync_trouble
+        return self._write_trouble or self._stalled() or self._sync_trouble
+
+    def _stalled(self) -> str:
+        if self._writing is None:
+            return ""
+        name, since = self._writing
+        seconds = asyncio.get_running_loop().time() - since
+        return f"{name}: a write has taken {seconds:.0f} s so far" if seconds > SLOW_S else ""
 
     def put(self, name: str, record: Any, done: Done | None = None) -> None:
         """Queue one record for a file (a path below the run directory)."""
@@ -129,8 +140,12 @@ class Sink:
                 self._write_trouble = ""
 
     async def _write_some(self, name: str, data: memoryview) -> int:
-        file = await self._open(name)
-        written: int = await file.write(data)
+        self._writing = (name, asyncio.get_running_loop().time())
+        try:
+            file = await self._open(name)
+            written: int = await file.write(data)
+        finally:
+            self._writing = None
         self._unsynced.setdefault(name, bytearray()).extend(data[:written])
         return written
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine.budget import KNOWN_AFTER, Expectation
+from engine.budget import Expectation
 from engine.events import AttemptFailed, Event, PromptFailed, RowSaved
 from engine.glimpse import Glimpse
 from engine.ledger import Ledger
@@ -14,6 +15,8 @@ from engine.resend import unseen
 from engine.series import Axis, Gauge, Quantiles, Recent
 from engine.verdict import VerdictBook
 
+PRICED_AFTER = 10
+"""Rows after which their mean cost stands for that of a reply which was never seen."""
 EXPORTABLE = frozenset({"engine", "matched"})
 
 
@@ -87,12 +90,16 @@ class DatasetStats:
     def row_usd(self) -> float:
         """USD that a row has come to over all sessions; the worst case while too few are known."""
         priced = self.totals.rows - self.totals.unpriced
-        return self.totals.cost_usd / priced if priced >= KNOWN_AFTER else self.costs.mean
+        return self.totals.cost_usd / priced if priced >= PRICED_AFTER else self.costs.mean
 
     @property
     def risked_usd(self) -> float:
-        """USD that may have been spent beyond what is known: a cap has to reckon with it."""
-        return (self.totals.unseen + self.totals.unpriced) * self.row_usd
+        """USD that may have been spent beyond what is known, as a cap has to reckon with it.
+
+        Three standard deviations above the expectation: costs scatter about as much as their mean.
+        """
+        count = self.totals.unseen + self.totals.unpriced
+        return (count + 3.0 * math.sqrt(count)) * self.row_usd
 
     def paid_twice(self, *, caches: bool) -> int:
         """Attempts that may be paid beside their row; the response cache makes a resend free."""

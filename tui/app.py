@@ -34,11 +34,14 @@ from tui.screens.overview import OverviewScreen
 from tui.screens.steered import Steered
 from tui.signals import routed
 from tui.thrift import TightUpdate
+from tui.widgets.canvas import Canvas
 
 REPEAT_S = 0.5
 """A second ctrl+c within this time is the first one's key repeat, not an order to stop."""
 STALL_S = 2.0
 """Seconds of a stalled terminal that are worth a message."""
+NAME_S = 2.0
+"""Seconds between two looks at what the terminal's title should be."""
 OnEnd = Callable[[Snapshot], bool]
 
 
@@ -101,17 +104,20 @@ class EaglegenApp(App[None], inherit_bindings=False):
         clock: Clock | None = None,
         exits: Exits | None = None,
         greeting: str = "",
+        ascii: bool = False,  # noqa: A002 - the option's name
     ) -> None:
         # NO_COLOR counts when it is not empty (no-color.org)
         loaded = themes.load("mono" if os.environ.get("NO_COLOR") else theme)
         super().__init__(driver_class=PatientDriver, ansi_color=loaded.mono)
-        self.palette = Palette(loaded)
+        self.palette = Palette(loaded, ascii=ascii)
+        self.set_class(ascii, "ascii")
         self.handle = handle
         self.helm = Helm(handle, clock or SystemClock(), self._answered)
         self._fps = fps
         self._on_end = on_end
         self._leaving = False
         self._end_seen = False
+        self._mouse_on = False
         self.exits = exits or Exits()
         self.missed: list[int] = []
         """Signals that came before the screen was there, or after."""
@@ -119,6 +125,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
         self._parting: Parting | None = None
         self._summary = False
         self._own_loop: asyncio.AbstractEventLoop | None = None
+        self._name_due = 0.0
         self._interrupts = 0
         self._interrupted_at: float | None = None
         self._stalled_at: float | None = None
@@ -153,6 +160,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
             return
         if not self._end_seen:
             self._end_seen = True
+            self._say_loss()
             asked = self._on_end is not None and self._on_end(self.handle.snapshot())
             self._leaving = self._leaving or asked
         if self._leaving:
@@ -163,6 +171,13 @@ class EaglegenApp(App[None], inherit_bindings=False):
         full = [screen for screen in self.screen_stack if isinstance(screen, Steered)]
         if full:
             full[-1].refresh_view()
+
+    def _say_loss(self) -> None:
+        """An end without an exit code: another process did the run, and has gone."""
+        last = self.handle.snapshot()
+        if last.exit_code is None:
+            self.helm.say(fmt.safe_text(last.reason) or "the run's process has gone", "bad")
+            self._redraw()
 
     def _answered(self) -> None:
         if self.is_running:
@@ -248,6 +263,27 @@ class EaglegenApp(App[None], inherit_bindings=False):
         for number in early:
             self._obey(number)
 
+    # how it looks
+
+    def use_theme(self, name: str) -> None:
+        """Draw everything in another theme from now on; raises themes.ThemeError."""
+        self.palette.change(themes.load(name))
+        translated = self.palette.textual()
+        self.register_theme(translated)
+        self.ansi_color = self.palette.theme.mono
+        self.theme = translated.name
+        for screen in self.screen_stack:
+            for canvas in screen.query(Canvas):
+                canvas.refresh()
+
+    def toggle_mouse(self) -> bool:
+        """Mouse on or off; off at the start, so that the terminal selects text."""
+        driver = self.driver_of_terminal
+        self._mouse_on = not self._mouse_on
+        if driver is not None:
+            driver.mouse(on=self._mouse_on)
+        return self._mouse_on
+
     # the terminal
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
@@ -273,8 +309,10 @@ class EaglegenApp(App[None], inherit_bindings=False):
         return driver is not None and driver.gone
 
     def _name_terminal(self) -> None:
-        if self.driver_of_terminal is not None and not self._behind():
-            self.driver_of_terminal.name_terminal(title(self.helm.snapshot()))
+        driver, now = self.driver_of_terminal, self.helm.clock.monotonic()
+        if driver is not None and now >= self._name_due and not driver.behind:
+            self._name_due = now + NAME_S
+            driver.name_terminal(title(self.helm.snapshot()))
 
     def _catch_up(self) -> None:
         """One full repaint once a stalled terminal reads again."""

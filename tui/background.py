@@ -41,6 +41,10 @@ class Background:
         """The line was cut, or the terminal closed."""
         self._go("the terminal hung up")
 
+    def by_crash(self) -> None:
+        """The screen failed; the terminal stays, and gets lines from now on."""
+        self._run.note("the screen failed: the run goes on without it")
+
     def _go(self, why: str) -> None:
         if self._gone:
             return

@@ -38,14 +38,20 @@ def start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Without a command: the help."""
+    """Without a command: recent runs to choose from in a terminal, the help elsewhere."""
     if version:
         from importlib.metadata import version as installed
 
         typer.echo(installed("eaglegen-tui"))
         raise typer.Exit
-    if context.invoked_subcommand is None:
+    if context.invoked_subcommand is not None:
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         typer.echo(context.get_help())
+        return
+    from tui.start import start_screen
+
+    raise typer.Exit(start_screen())
 
 
 @app.command()
@@ -89,6 +95,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
     max_error_rate: Annotated[
         float | None, typer.Option(min=0, max=1, help="Drain when this share of prompts failed.")
     ] = None,
+    notify: Annotated[
+        str | None, typer.Option(metavar="CMD", help="Run this when it is done, waits or stops.")
+    ] = None,
 ) -> None:
     """Run a manifest, or go on with it where it ended."""
     from engine.plan import Options
@@ -105,7 +114,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
         allow_short=allow_short,
         max_error_rate=max_error_rate,
     )
-    watching = Watching(headless=headless, as_json=json, interval_s=interval, theme=theme)
+    watching = Watching(headless, json, interval, theme, notify)
     raise typer.Exit(run_manifest(manifest, options, watching))
 
 

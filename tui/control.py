@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,16 @@ from engine.commands import Command
 from engine.errors import ExitCode, UsageError
 from engine.remote import RemoteRun, ask
 from engine.settings import load_settings
+from tui.detach import divert
+from tui.digest import digest, read_journal, seen_now
+from tui.headless import Reporter
+from tui.jobs import check_theme
+from tui.memory import last_look, look
+from tui.outlet import can_take
+from tui.parting import Exits, Left, Parting
+
+_PATIENCE_S = 2.0
+"""How long the last lines wait for a terminal that does not read."""
 
 _PLAIN: dict[str, Callable[[str | None], Command]] = {
     "pause": commands.Pause,
@@ -49,18 +60,40 @@ def parse(action: str, value: str | None) -> Command:
 
 
 def attach(folder: Path, *, read_only: bool, theme: str | None) -> int:
-    """The full screen on a run of another process."""
+    """The full screen on a run of another process; leaving it leaves the run alone."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("attach needs a terminal", hint="`status --json` is for scripts.")
     settings = load_settings(Path.cwd())
+    theme = theme or settings.theme
+    check_theme(theme)
     run = RemoteRun(folder, hz=max(2.0, settings.fps), read_only=read_only)
     try:
-        from tui.app import run_app
-
-        run_app(run, theme=theme or settings.theme, fps=settings.fps)
+        left = _look_at(run, folder, theme, settings.fps, read_only=read_only)
     finally:
         run.close()
-    return int(ExitCode.OK)
+    return int(ExitCode.INTERNAL if left.parting is Parting.CRASHED else ExitCode.OK)
+
+
+def _look_at(run: RemoteRun, folder: Path, theme: str, fps: float, *, read_only: bool) -> Left:
+    from tui.app import show
+
+    told = digest(run.snapshot(), last_look(folder), read_journal(folder))
+    greeting = f"read-only: no key sends anything; {told}" if read_only else told
+    exits = Exits(remote=True, steers=not read_only, lost=lambda: divert((0, 1, 2)))
+    left = show(run, theme=theme, fps=fps, exits=exits, greeting=greeting)
+    look(folder, seen_now(run.snapshot()))
+    if left.parting in {Parting.ENDED, Parting.AWAY} and can_take(2, _PATIENCE_S):
+        _say_farewell(run, folder, summary=left.summary)
+    return left
+
+
+def _say_farewell(run: RemoteRun, folder: Path, *, summary: bool) -> None:
+    """What stays in the scrollback: how the run ended, or that it goes on."""
+    if run.ended or summary:
+        Reporter(as_json=False).summary(run.snapshot())
+    if not run.ended:
+        where = shlex.quote(str(folder))
+        sys.stderr.write(f"the run goes on; eaglegen-tui attach {where} shows it again\n")
 
 
 def _number(value: str) -> int:

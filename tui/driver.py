@@ -98,6 +98,15 @@ class PatientDriver(LinuxDriver):
         outlet.close()
         self._writer_thread = None
 
+    def mouse(self, *, on: bool) -> None:
+        """Take the mouse from the terminal, or give it back; leaving gives it back as well."""
+        if on:
+            self._mouse = True
+            self._enable_mouse_support()
+        else:
+            self._disable_mouse_support()
+            self._mouse = False
+
     def quiet(self) -> None:
         """Take the hands off job control: a finished screen must not come back by SIGCONT."""
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)

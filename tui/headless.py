@@ -123,7 +123,7 @@ def closing_line(snapshot: Snapshot) -> str:
     also = f", {unknown} requests of unknown cost" if unknown else ""
     if snapshot.twice_attempts:
         also += (
-            f", about {money(snapshot.twice_usd)} may be paid twice "
+            f", up to about {money(snapshot.twice_usd)} may be paid twice "
             f"({snapshot.twice_attempts} replies never seen)"
         )
     return (

@@ -39,6 +39,7 @@ class Helm:
         self.wishes = steering.Wishes()
         self._answered = answered
         self._message: _Message | None = None
+        self._back: Command | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def snapshot(self) -> Snapshot:
@@ -56,6 +57,7 @@ class Helm:
 
     def order(self, command: Command) -> None:
         """Send a command; its answer replaces the message that says it was sent."""
+        self._back = steering.inverse(command, self.ceiling())
         self.wishes.note(command, self.clock.monotonic())
         self.say(steering.asked(command), "dim", waiting=True)
         task = asyncio.ensure_future(self._hear(command))
@@ -68,6 +70,13 @@ class Helm:
             self.say(decision, "warn")
         else:
             self.order(decision)
+
+    def undo(self) -> None:
+        """Take the last command back, where that can be done; a second time gives it again."""
+        if self._back is None:
+            self.say("nothing to undo", "warn")
+        else:
+            self.order(self._back)
 
     async def _hear(self, command: Command) -> None:
         try:

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from engine.clock import SystemClock
 from engine.errors import UsageError
-from engine.manifest import Manifest, load_manifest
-from engine.plan import Options, Shard, make_plan
+from engine.manifest import load_manifest
+from engine.plan import Options, Plan, Shard, make_plan
 from engine.readers import reader_for
 from engine.runner import EngineThread
 from engine.settings import Settings, key_for, load_settings
+from engine.snapshot import Snapshot
+from tui.detach import UNTETHERED, Tether, tether
+from tui.digest import seen_now
+from tui.memory import Recent, look, remember
+from tui.outlet import can_take
+from tui.parting import Parting
+
+if TYPE_CHECKING:
+    from tui.background import Background
+
+_PATIENCE_S = 2.0
+"""How long the summary waits for a terminal that does not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +39,8 @@ class Watching:
     as_json: bool = False
     interval_s: float | None = None
     theme: str | None = None
+    notify: str | None = None
+    """A command to run when the run is done, waits, or stops."""
 
     @property
     def on_screen(self) -> bool:
@@ -45,35 +63,105 @@ def run_manifest(path: Path, options: Options, watching: Watching) -> int:
     """`eaglegen-tui run`: returns the exit code."""
     manifest = load_manifest(path)
     settings = load_settings(path.parent, Path.cwd())
-    return perform(manifest, options, settings, watching)
+    check_theme(watching.theme or settings.theme)
+    plan = make_plan(manifest, options)  # refuses what it can before there are two processes
+    line = tether() if watching.on_screen else UNTETHERED
+    return perform(plan, settings, watching, line, path)
 
 
-def perform(manifest: Manifest, options: Options, settings: Settings, watching: Watching) -> int:
-    """Plan, then run and watch until it ends."""
-    plan = make_plan(manifest, options)
+def perform(
+    plan: Plan, settings: Settings, watching: Watching, line: Tether, path: Path | None = None
+) -> int:
+    """Run and watch until the end; `path` is the manifest's, where it can be started again."""
     key = key_for(settings, plan.manifest.endpoint.base_url)
     run = EngineThread(plan, key=key, reader=reader_for(plan.manifest, settings))
-    code = watch(run, settings, watching)
+    code = watch(run, settings, watching, line, lambda: remember(_recent(plan, path)))
     if run.error is not None:
         raise run.error
     return code
 
 
-def watch(run: EngineThread, settings: Settings, watching: Watching) -> int:
-    """Start an engine and show it until it ends or the person leaves."""
-    from tui.headless import Reporter, start_and_watch
+def watch(
+    run: EngineThread,
+    settings: Settings,
+    watching: Watching,
+    line: Tether,
+    started: Callable[[], None],
+) -> int:
+    """Start an engine and watch it until it ends, whatever becomes of the terminal."""
+    from tui import headless
+    from tui.background import Background
+    from tui.notify import notifying
 
-    if not watching.on_screen:
-        interval_s = watching.interval_s or settings.interval_s
-        return start_and_watch(run, interval_s=interval_s, as_json=watching.as_json)
-    from tui.app import run_app
+    on_screen = watching.on_screen
+    back = Background(run, line, on_screen=on_screen)
+    interval_s = watching.interval_s or settings.interval_s
+    with (
+        back.surviving_hangup(),
+        notifying(run, watching.notify),
+        headless.draining_signals(run),
+    ):
+        run.start()
+        started()
+        if on_screen:
+            parting = _show(run, back, watching.theme or settings.theme, settings.fps)
+            if parting is Parting.ENDED:
+                return run.exit_code
+            _go_on(back, parting, run.snapshot())
+        return headless.watch(run, interval_s=interval_s, as_json=watching.as_json)
 
-    run.start()
-    theme = watching.theme or settings.theme
-    code = run_app(run, theme=theme, fps=settings.fps)
-    if run.ended:
+
+def _show(run: EngineThread, back: Background, theme: str, fps: float) -> Parting:
+    """The screen, from its start to its end, and what it leaves in the scrollback."""
+    from tui.app import show
+    from tui.headless import Reporter
+    from tui.parting import Exits
+
+    exits = Exits(background=back.possible, lost=back.lose, abandon=run.abandon)
+    left = show(run, theme=theme, fps=fps, exits=exits)
+    look(Path(run.snapshot().output), seen_now(run.snapshot()))
+    if (run.ended or left.summary) and can_take(2, _PATIENCE_S):
         Reporter(as_json=False).summary(run.snapshot())
-    return code
+    return Parting.ENDED if run.ended else left.parting
+
+
+def _go_on(back: Background, parting: Parting, snapshot: Snapshot) -> None:
+    """The screen is gone and the run is not."""
+    if parting is Parting.CRASHED:
+        back.by_crash()
+        where = shlex.quote(snapshot.output)
+        sys.stderr.write(
+            f"the screen failed; the run goes on without it (process {os.getpid()}).\n"
+            "ctrl+c drains it, twice stops it; in another terminal:\n"
+            f"  eaglegen-tui attach {where}\n"
+        )
+        sys.stderr.flush()
+    elif parting is Parting.LOST:
+        back.by_hangup()
+    else:
+        back.by_key()
+
+
+def check_theme(name: str) -> None:
+    """Refuse an unknown theme before anything starts; raises UsageError."""
+    import themes
+
+    try:
+        themes.load(name)
+    except (themes.ThemeError, OSError) as error:
+        raise UsageError(f"theme: {error}") from None
+
+
+def _recent(plan: Plan, path: Path | None) -> Recent:
+    output = str(plan.folder.resolve())
+    added = asdict(replace(plan.options, limit=None, retry_failed=False))
+    return Recent(
+        folder=output,
+        manifest="" if path is None else str(path.resolve()),
+        name=plan.manifest.run.name,
+        started_at=SystemClock().wall(),
+        options={**added, "output": output},
+    )
 
 
 def quiet_environment() -> None:

@@ -32,6 +32,7 @@ _STEERING: list[Binding] = [
     Binding("minus", "step(-1)", group=_THROTTLE),
     Binding("equals_sign", "number", "number", tooltip="type the ceiling of requests in flight"),
     Binding("s", "skip", "skip", tooltip="skip the selected dataset, or take its skip back (asks)"),
+    Binding("u", "undo", tooltip="take the last pause, throttle or skip back"),
     Binding("f", "freeze", "freeze", tooltip="freeze the view, to read it; work goes on"),
 ]
 _COMMON: list[Binding] = [
@@ -149,7 +150,9 @@ def live(bindings: Iterable[Binding], *, every_key: bool) -> list[Key]:
     """
     groups: dict[object, list[Binding]] = {}
     for binding in bindings:
-        groups.setdefault(binding.group or binding.action, []).append(binding)
+        # by identity: groups without a word for the footer would all be equal
+        key = id(binding.group) if binding.group else binding.action
+        groups.setdefault(key, []).append(binding)
     return [_entry(members, every_key) for members in groups.values()]
 
 

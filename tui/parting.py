@@ -60,3 +60,11 @@ class Viewer(Protocol):
     def depart(self, parting: Parting, *, summary: bool = False) -> None:
         """Leave while the run goes on."""
         ...
+
+    def use_theme(self, name: str) -> None:
+        """Draw everything in another theme from now on."""
+        ...
+
+    def toggle_mouse(self) -> bool:
+        """Mouse on or off; returns whether it is on now."""
+        ...

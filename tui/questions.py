@@ -62,8 +62,7 @@ def retry(view: DatasetView) -> Question:
     return Question(
         f"Retry the failed prompts of {words.label(view)}?",
         (
-            f"{fmt.thousands(view.failed)} of {fmt.plural(view.prompts, 'prompt')} were given up; "
-            "they are asked again.",
+            f"{fmt.thousands(view.failed)} of {fmt.plural(view.prompts, 'prompt')} were given up.",
             f"That costs {cost} if all of them succeed.",
         ),
         (Choice(YES, "yes", "ask them again"), Choice(NO, "", "leave them failed")),

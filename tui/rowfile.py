@@ -37,11 +37,11 @@ def backwards(path: Path, end: int | None = None) -> Iterator[Place]:
             cut = len(text)
             while (found := text.rfind(b"\n", 0, cut)) >= 0:
                 line = begin + found + 1
-                if stop > line:
+                if stop >= line:
                     yield Place(line, stop - line)
                 cut, stop = found, begin + found
             rest, position = text[:cut], begin
-        if stop > 0:
+        if stop >= 0:
             yield Place(0, stop)
 
 
@@ -83,7 +83,7 @@ def read(path: Path, place: Place) -> dict[str, Any]:
     """The line as a record; raises ValueError where it is none, OSError where it cannot be read."""
     record = load_line(read_bytes(path, place))
     if not isinstance(record, dict):
-        raise ValueError("the line holds no record")
+        raise ValueError("the line holds no record")  # noqa: TRY004 - what stands there, not a type
     return record
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from engine import format as fmt
 from engine.commands import (
     Command,
+    Drain,
     ExcludeProvider,
     Pause,
     Resume,
     RetryFailed,
     Skip,
+    Stop,
     Throttle,
     Unskip,
 )
@@ -103,6 +105,22 @@ def skipping(view: DatasetView) -> Command | str:
     return Skip(view.name)
 
 
+def inverse(command: Command, ceiling: int) -> Command | None:
+    """What takes a command back; `ceiling` is the one before it. None where nothing does."""
+    match command:
+        case Pause(dataset):
+            return Resume(dataset)
+        case Resume(dataset):
+            return Pause(dataset)
+        case Skip(dataset):
+            return Unskip(dataset)
+        case Unskip(dataset):
+            return Skip(dataset)
+        case Throttle():
+            return Throttle(ceiling)
+    return None
+
+
 def asked(command: Command) -> str:
     """What the message line says until the engine answers."""
     match command:
@@ -111,6 +129,13 @@ def asked(command: Command) -> str:
             return f"{verb} {fmt.safe_text(dataset) if dataset else 'the whole run'}"
         case Throttle(limit):
             return f"setting the ceiling to {fmt.thousands(limit)} in flight"
+        case Drain() | Stop():
+            return "draining" if isinstance(command, Drain) else "stopping"
+    return _asked_of(command)
+
+
+def _asked_of(command: Command) -> str:
+    match command:
         case Skip(name):
             return f"skipping {fmt.safe_text(name)}"
         case Unskip(name):
@@ -119,4 +144,4 @@ def asked(command: Command) -> str:
             return f"leaving {fmt.safe_text(name)} out"
         case RetryFailed(name):
             return f"retrying the failed prompts of {fmt.safe_text(name) if name else 'the run'}"
-    return {"Drain": "draining", "Stop": "stopping"}.get(type(command).__name__, "working")
+    return "working"

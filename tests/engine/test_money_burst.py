@@ -14,7 +14,7 @@ from money_burst import Burst, with_engine, with_fixed
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_opening_burst_costs_few_failures_and_no_throughput(tmp_path: Path) -> None:
-    burst = Burst(capacity=40, ceiling=400, prompts=1000)
+    burst = Burst(capacity=40, ceiling=400, prompts=1400)
     fixed, ours = with_fixed(burst), with_engine(burst, tmp_path)
     assert ours.rows == fixed.rows == burst.prompts
     assert ours.failed < 0.05 * fixed.failed

@@ -17,6 +17,7 @@ class Asked:
 
     raw: bytes
     headers: Mapping[str, str]
+    """Names in lower case."""
 
     @property
     def body(self) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def tapped(provider: Simulator) -> list[Asked]:
     async def listening(
         raw: bytes, headers: Mapping[str, str], is_gone: Callable[[], bool]
     ) -> Outgoing:
-        asked.append(Asked(raw, dict(headers)))
+        asked.append(Asked(raw, {name.lower(): value for name, value in headers.items()}))
         return await chat(raw, headers, is_gone)
 
     provider.provider.chat = listening  # type: ignore[method-assign] # a tap, it changes nothing

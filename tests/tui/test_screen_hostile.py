@@ -9,7 +9,15 @@ from rich.cells import cell_len
 from scripted_run import HandClock, ScriptedRun, many
 
 from engine.commands import Pause
-from engine.snapshot import ErrorLine, JournalEntry, Snapshot
+from engine.snapshot import (
+    ErrorLine,
+    FailureLine,
+    Flying,
+    JournalEntry,
+    ProviderView,
+    RowLine,
+    Snapshot,
+)
 from tui.app import EaglegenApp
 from tui.draw.paint import plain
 from tui.picture import NOW, story
@@ -80,6 +88,49 @@ async def test_hostile_text_is_shown_in_its_place() -> None:
             app.poll()
             await pilot.pause()
             check(app, text)
+
+
+def hostile_details(text: str) -> Snapshot:
+    snapshot = hostile(text)
+    row = RowLine(text, NOW, text, None, text, (text,), text, 1.0, text)
+    views = tuple(
+        replace(
+            view,
+            exactness={text: 3, "mismatch": 1},
+            finish_reasons={text: 3},
+            lengths=((1, 3),),
+            slowest=(Flying(text, 9.0, 1),),
+            last_rows=(row,),
+            last_failures=(FailureLine(text, NOW, text, text, 1),),
+        )
+        for view in snapshot.datasets
+    )
+    provider = ProviderView(text, 1, 1, profile=text, prompt_delta=text, state=text)
+    return replace(snapshot, datasets=views, providers=(provider,))
+
+
+@pytest.mark.parametrize("keys", [("enter",), ("e",), ("o",), ("enter", "enter")])
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_hostile_text_on_every_other_screen(
+    keys: tuple[str, ...], size: tuple[int, int], ascii_only: bool
+) -> None:
+    run = ScriptedRun(story())
+    app = EaglegenApp(run, clock=HandClock(), ascii=ascii_only)
+    async with app.run_test(size=size) as pilot:
+        for text in HOSTILE:
+            run.advance(hostile_details(text))
+            app.poll()
+            await pilot.press("4", *keys)
+            await pilot.pause()
+            for canvas in app.screen.query(Canvas):
+                cells = canvas.content_size.width
+                for y, line in enumerate(canvas.lines if canvas.display else ()):
+                    assert plain(line).isprintable(), text
+                    assert canvas.render_line(y).cell_length == cells, text
+                    assert cell_len(plain(line)) == cells, text
+            await pilot.press("x", "escape", "colon", "p", "tab", "escape", "escape", "escape")
+            await pilot.pause()
 
 
 async def test_hostile_answers_are_shown_as_they_are() -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from engine.errors import EaglegenError
 from engine.manifest import load_manifest
-from engine.plan import Options
+from engine.plan import Options, make_plan
 from engine.settings import Settings
 from tui.demo.prompts import DemoDataset, write_sources
-from tui.jobs import Watching, perform
+from tui.detach import UNTETHERED, tether
+from tui.jobs import Watching, check_theme, perform
 
 DEFAULT_SCALE = 0.1
 """3,777 prompts: about two minutes."""
@@ -53,13 +55,22 @@ token_budget = {budget}
 
 
 def run_demo(*, scale: float | None, output: Path | None, watching: Watching) -> int:
-    """Run the demo in a temporary folder, or in `output`, which is kept and can be resumed."""
-    with _folder(output) as folder, provider() as base_url:
-        share = DEFAULT_SCALE if scale is None else scale
-        path = write_demo(folder, base_url, share)
+    """Run the demo in a temporary folder, or in `output`, which is kept and can be resumed.
+
+    A demo that was left in the background keeps its folder too.
+    """
+    settings = Settings.model_construct()
+    check_theme(watching.theme or settings.theme)
+    line = tether() if watching.on_screen else UNTETHERED
+    began_held = line.held
+    with (
+        _folder(output, keep=lambda: began_held and not line.held) as folder,
+        provider() as base_url,
+    ):
+        path = write_demo(folder, base_url, DEFAULT_SCALE if scale is None else scale)
         sys.stderr.write(f"demo: provider {base_url}, manifest {path}\n")
-        options = Options(base_url=base_url)
-        return perform(load_manifest(path), options, Settings.model_construct(), watching)
+        plan = make_plan(load_manifest(path), Options(base_url=base_url))
+        return perform(plan, settings, watching, line)
 
 
 def write_demo(folder: Path, base_url: str, scale: float) -> Path:
@@ -112,10 +123,14 @@ def _section(dataset: DemoDataset, scale: float) -> str:
 
 
 @contextmanager
-def _folder(output: Path | None) -> Iterator[Path]:
+def _folder(output: Path | None, keep: Callable[[], bool]) -> Iterator[Path]:
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         yield output
         return
-    with tempfile.TemporaryDirectory(prefix="eaglegen-demo-") as name:
-        yield Path(name)
+    folder = Path(tempfile.mkdtemp(prefix="eaglegen-demo-"))
+    try:
+        yield folder
+    finally:
+        if not keep():
+            shutil.rmtree(folder, ignore_errors=True)

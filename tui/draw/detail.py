@@ -90,10 +90,10 @@ def full_error(error: ErrorLine, cells: int, now: float, *, chosen: bool = False
         Span(f"{word.glyph} ", word.role, loud),
         Span(words.cause(error), "text", chosen),
         Span(f"  {word.text}", word.role, loud),
-        Span(f"  {fmt.plural(error.count, 'attempt')}, {span}", "dim"),
     )
     lines = [exactly(first, cells)]
     for name, said, role in (
+        ("seen", f"{fmt.plural(error.count, 'attempt')}, {span}", "dim"),
         ("evidence", error.evidence, "dim"),
         ("do", error.action, "text"),
         ("server", error.words, "dim"),

@@ -15,6 +15,10 @@ from tui.draw.paint import Line, Span, exactly
 from tui.draw.table import text
 
 
+_TABLE_MOST = 120
+"""Cells of the table of prompts: its last column stays near its first."""
+
+
 class Item(NamedTuple):
     """What the cursor can stand on: a dataset, or one cause of failed attempts in it."""
 
@@ -58,7 +62,7 @@ def body(snapshot: Snapshot, cells: int, cursor: Item) -> Drawn:
             if item == cursor:
                 first, last = begin, len(lines) - 1
         if here:
-            lines += failures(view, cells)
+            lines += failures(view, min(cells, _TABLE_MOST))
             lines.append(())
     return Drawn([*lines, (), *providers(snapshot, cells, cursor.provider)], first, last)
 

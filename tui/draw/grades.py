@@ -25,7 +25,8 @@ GRADES = (
     Grade("mismatch", "no reading fits the count", "warn"),
     Grade("unverified", "text only, or no count to check against"),
 )
-_RANK = {"engine": 2, "matched": 2, "mismatch": 1, "ambiguous": 2, "unverified": 3}
+_RANK = {"engine": 1, "matched": 1}
+"""On a narrow line these stay longest, beside the worst of the suspect ones."""
 
 
 def counts(view: DatasetView) -> list[tuple[Grade, int]]:
@@ -63,7 +64,7 @@ def suspects(view: DatasetView) -> list[Field]:
     if not parts:
         return [field("none suspect", "dim", 5)] if view.rows else []
     head: Line = (Span(f"{glyphs.SUSPECT} suspect ", "warn", bold=True), Span(parts[0], "warn"))
-    return [Field(head), *(field(text, "warn", 1) for text in parts[1:])]
+    return [Field(head), *(field(text, "warn", 2) for text in parts[1:])]
 
 
 def exportable(view: DatasetView) -> Line:

@@ -7,7 +7,7 @@ from tui.draw.paint import Line, Span
 
 
 def _note(head: str, text: str) -> Line:
-    return (Span(f"{head:<10}", "text", bold=True), Span(text, "dim"))
+    return (Span(f"{head:<11}", "text", bold=True), Span(text, "dim"))
 
 
 LEGEND: list[Line] = [
@@ -17,5 +17,8 @@ LEGEND: list[Line] = [
         "chart", f"from zero up to max; {glyphs.ZERO} nothing came; {glyphs.GAP} work was paused"
     ),
     _note("rate", "rows written per second, most of them one prompt each"),
+    _note("grades", "only engine ids are exact: the server gave them; matched ones are"),
+    _note("", "the canonical ids of the text, and as many as the server counted"),
+    _note("exportable", "tokens of rows graded engine or matched, without a flag"),
     _note("bar", f"{glyphs.FULL} done   {glyphs.HALF} in flight   {glyphs.REST} left"),
 ]

@@ -36,6 +36,10 @@ def facts(row: Mapping[str, Any], cells: int) -> list[Line]:
         f"{_ids(row.get('prompt_ids'))} and {_ids(row.get('completion_ids'))} ids here"
     )
     cost = usage.get("cost")
+    asked = (
+        f"{row.get('started_at')}, took {_seconds(row.get('latency_s'))}, "
+        f"attempt {row.get('attempts')}, {fmt.money(cost if _number(cost) else None)}"
+    )
     known: list[tuple[str, str, str]] = [
         ("id", f"{row.get('id')}  source row {row.get('index')}, turn {row.get('turn')}", "text"),
         ("grade", f"{grade}: {_CLAIMS.get(grade, '')}", "warn" if grade == "mismatch" else "text"),
@@ -43,12 +47,7 @@ def facts(row: Mapping[str, Any], cells: int) -> list[Line]:
         ("finish", finish, "text"),
         ("tokens", tokens, "text"),
         ("from", f"{row.get('provider') or '?'}, model {row.get('model')}", "text"),
-        (
-            "asked",
-            f"{row.get('started_at')}, took {_seconds(row.get('latency_s'))}, "
-            f"attempt {row.get('attempts')}, {fmt.money(cost if _number(cost) else None)}",
-            "text",
-        ),
+        ("asked", asked, "text"),
     ]
     return [line for name, said, role in known for line in _fact(name, said, role, cells)]
 

@@ -9,8 +9,8 @@ from engine import format as fmt
 from tui.draw.paint import Line, Span, exactly
 
 _GAP = 2
-_GROW_LEAST = 8
-"""Cells that a growing column keeps before others go."""
+_GROW_LEAST = 24
+"""Cells that a growing column keeps, where it can fill them, before others go."""
 
 
 class Column(NamedTuple):
@@ -48,10 +48,9 @@ def table(
 
 def _natural(columns: Sequence[Column], rows: Sequence[Sequence[Span]], place: int) -> int:
     column = columns[place]
-    if column.grow:
-        return max(_GROW_LEAST, fmt.width(column.title))
     texts = [fmt.width(row[place].text) for row in rows]
-    return max(fmt.width(column.title), *texts, 0)
+    widest = max(fmt.width(column.title), *texts, 0)
+    return min(widest, _GROW_LEAST) if column.grow else widest
 
 
 def _fitting(columns: Sequence[Column], rows: Sequence[Sequence[Span]], cells: int) -> list[int]:

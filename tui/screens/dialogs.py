@@ -132,7 +132,7 @@ class LineScreen(ModalScreen[str | None]):
         Binding("tab", "complete", "complete", priority=True),
     ]
 
-    def __init__(  # noqa: PLR0913 - what it says, and who hears of it
+    def __init__(
         self,
         palette: Palette,
         title: str,
@@ -258,26 +258,38 @@ class PickScreen(ModalScreen[str | None]):
 
 
 class HelpScreen(ModalScreen[None]):
-    """The live keys, and how to read the numbers."""
+    """The live keys, and how to read the numbers; scrolls where the screen is too low."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,f1,n,enter", "leave", "close")
+        Binding("escape,q,question_mark,f1,n,enter", "leave", "close"),
+        Binding("j,down", "scroll(1)"),
+        Binding("k,up", "scroll(-1)"),
+        Binding("space,pagedown", "scroll(10)"),
+        Binding("b,pageup", "scroll(-10)"),
     ]
 
     def __init__(self, palette: Palette, keys: list[Key], notes: list[Line]) -> None:
         super().__init__()
         self._palette = palette
-        self._keys = keys
-        self._notes = notes
+        self._lines = [*help_lines(keys, _INNER), (), *notes]
+        self._canvas = Canvas(palette)
+        self._top = 0
 
     def compose(self) -> ComposeResult:
         """The box with one line per key."""
-        lines = [*help_lines(self._keys, _INNER), (), *self._notes]
-        canvas = Canvas(self._palette)
-        canvas.styles.height = len(lines)
-        canvas.paint(lines)
-        with _box("Keys (esc closes)"):
-            yield canvas
+        with _box("Keys (j k scroll, esc closes)"):
+            yield self._canvas
+
+    def on_resize(self) -> None:
+        """As high as the screen allows."""
+        self.action_scroll(0)
+
+    def action_scroll(self, lines: int) -> None:
+        """Move by that many lines; the ends hold."""
+        room = max(1, min(len(self._lines), self.app.size.height - 2))
+        self._top = max(0, min(self._top + lines, len(self._lines) - room))
+        self._canvas.styles.height = room
+        self._canvas.paint(self._lines[self._top : self._top + room])
 
     def action_leave(self) -> None:
         """Close."""

@@ -39,6 +39,7 @@ class OverviewScreen(Steered, inherit_bindings=False):
             frozen_at=local_hms(frozen.heartbeat_at) if frozen else "",
             chosen=desk.index(snapshot),
             listed=tuple(desk.listed(snapshot)),
+            filter=desk.filter if len(desk.listed(snapshot)) < len(snapshot.datasets) else "",
             message=helm.line(snapshot),
             fresh=helm.fresh,
             keys=self.live_keys(),
@@ -63,6 +64,10 @@ class OverviewScreen(Steered, inherit_bindings=False):
         if self.desk.current() is not None:
             self.desk.pin()
             self.app.push_screen(DatasetScreen(self.desk))
+
+    def as_text(self) -> str:
+        """The chosen dataset's pane."""
+        return self._board.pane_text(self.desk.index(self.desk.shown()))
 
     def action_filter(self) -> None:
         """Type what the names of the shown datasets hold; the list follows while typing."""

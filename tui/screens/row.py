@@ -61,7 +61,7 @@ class RowScreen(Paged, inherit_bindings=False):
         """The dataset with its total, and which row."""
         view = next((one for one in snapshot.datasets if one.name == self._dataset), None)
         label = words.label(view) if view else fmt.safe_text(self._dataset)
-        only = ", suspect ones only" if self._suspects else ""
+        only = ", suspects only" if self._suspects else ""
         row = self._loaded.row.get("id", "") if self._loaded else ""
         return f"{label}  row {fmt.safe_text(str(row).rpartition('/')[2], 30)}{only}"
 

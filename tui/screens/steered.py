@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from textual.screen import Screen
 
+import themes
 from engine import format as fmt
-from engine.commands import Command, Drain, Skip, Stop, Throttle
-from tui import keys, questions, steering
+from engine.commands import (
+    Command,
+    Drain,
+    ExcludeProvider,
+    RetryFailed,
+    Skip,
+    Stop,
+    Throttle,
+)
+from engine.errors import UsageError
+from tui import copies, keys, orders, questions, steering
 from tui.desk import Desk
 from tui.draw import notes
 from tui.draw.keybar import Key
@@ -27,6 +38,10 @@ class Steered(Screen[None], inherit_bindings=False):
     def refresh_view(self) -> None:
         """Draw the newest snapshot, or the frozen one."""
         raise NotImplementedError
+
+    def on_screen_resume(self) -> None:
+        """Draw at once what came while another screen was on top."""
+        self.refresh_view()
 
     def live_keys(self, *, every_key: bool = False) -> list[Key]:
         """The keys that do something now."""
@@ -103,6 +118,11 @@ class Steered(Screen[None], inherit_bindings=False):
         skips = isinstance(decision, Skip)
         self.ask_for(questions.skip(view) if skips else questions.unskip(view), decision)
 
+    def action_undo(self) -> None:
+        """Take the last command back."""
+        self.desk.helm.undo()
+        self.refresh_view()
+
     def action_freeze(self) -> None:
         """Freeze the view, or thaw it."""
         self.desk.freeze()
@@ -145,6 +165,95 @@ class Steered(Screen[None], inherit_bindings=False):
                 "away": away,
             },
         )
+
+    def action_command(self) -> None:
+        """Type a command."""
+        from tui.screens.dialogs import LineScreen
+
+        helm = self.desk.helm
+
+        def typed(line: str | None) -> None:
+            try:
+                order = orders.parse(line or "", helm.snapshot())
+            except UsageError as error:
+                helm.say(fmt.safe_text(str(error)), "warn")
+                order = None
+            if order is not None:
+                self._carry_out(order)
+            self.refresh_view()
+
+        def complete(line: str) -> tuple[str, list[str]]:
+            return orders.complete(line, helm.snapshot())
+
+        screen = LineScreen(self.desk.palette, "Command", ":", complete=complete)
+        self.app.push_screen(screen, typed)
+
+    def _carry_out(self, order: Command | orders.Act) -> None:
+        """Do what was typed; what is dear asks as its key does."""
+        snapshot = self.desk.helm.snapshot()
+        views = {view.name: view for view in snapshot.datasets}
+        match order:
+            case orders.Act("go", name):
+                self.choose(list(views).index(name))
+            case orders.Act("use_theme", name):
+                self.desk.viewer.use_theme(name)
+            case orders.Act(action, _):
+                getattr(self, f"action_{action}")()
+            case Skip(name):
+                self.ask_for(questions.skip(views[name]), order)
+            case RetryFailed(str(name)):
+                self.ask_for(questions.retry(views[name]), order)
+            case ExcludeProvider(name):
+                self.ask_for(questions.exclude(snapshot, name), order)
+            case Drain() | Stop():
+                self.ask_for(questions.end(snapshot, stop=isinstance(order, Stop)), order)
+            case _:
+                self.desk.helm.order(order)
+
+    def action_theme(self) -> None:
+        """Choose a theme; each is seen while the cursor stands on it."""
+        from tui.screens.dialogs import PickScreen
+
+        viewer, before = self.desk.viewer, self.desk.palette.theme.name
+        items = [(name, themes.load(name).label) for name in themes.names()]
+
+        def chosen(name: str | None) -> None:
+            viewer.use_theme(name or before)
+            self.refresh_view()
+
+        picker = PickScreen(self.desk.palette, "Theme", items, before, viewer.use_theme)
+        self.app.push_screen(picker, chosen)
+
+    def action_copy(self) -> None:
+        """Copy the view as text and save it."""
+        self.run_worker(self._copy(self.as_text()), exit_on_error=False)
+
+    async def _copy(self, text: str) -> None:
+        said = f"copied {fmt.plural(text.count(chr(10)), 'line')}"
+        if len(text.encode()) <= copies.CLIPBOARD_BYTES:
+            self.app.copy_to_clipboard(text)
+        else:
+            said = "too long for the terminal's clipboard"
+        view = self.desk.current()
+        at = self.desk.helm.clock.wall()
+        try:
+            path = await asyncio.to_thread(copies.save, text, view.name if view else "run", at)
+        except OSError as error:
+            self.desk.helm.say(f"{said}; not saved: {fmt.safe_text(str(error))}", "warn")
+        else:
+            self.desk.helm.say(f"{said}; saved to {fmt.safe_text(str(path))}")
+        self.refresh_view()
+
+    def as_text(self) -> str:
+        """What `y` copies."""
+        raise NotImplementedError
+
+    def action_mouse(self) -> None:
+        """Mouse on or off."""
+        on = self.desk.viewer.toggle_mouse()
+        off = "mouse off: the terminal selects text again"
+        self.desk.helm.say("mouse on: click a dataset, scroll with the wheel; m off" if on else off)
+        self.refresh_view()
 
     def action_help(self) -> None:
         """The live keys, and how to read the screen."""

@@ -12,7 +12,7 @@ from textual.containers import Container
 from engine import format as fmt
 from engine.snapshot import DatasetView, Snapshot
 from tui import glyphs
-from tui.draw import keybar, rows
+from tui.draw import keybar, rows, words
 from tui.draw.alarm import Alarm, alarm_line, alarms, calm
 from tui.draw.header import header
 from tui.draw.paint import Line, Span, exactly, plain
@@ -36,6 +36,8 @@ class View(NamedTuple):
     chosen: int
     listed: Sequence[int]
     """Places of the datasets that are shown."""
+    filter: str
+    """What their names hold; empty where all are shown."""
     message: Line
     fresh: bool
     """Whether the message is new: on a screen without its line it stands where alarms do."""
@@ -68,6 +70,14 @@ class Board(Container):
         """Draw this view; what did not change is not sent to the terminal."""
         self._view = view
         self._draw()
+
+    def pane_text(self, place: int) -> str:
+        """A dataset's pane as plain text, under its title."""
+        if self._view is None or place >= len(self._panes):
+            return ""
+        title = words.label(self._view.snapshot.datasets[place])
+        lines = [plain(line).rstrip() for line in self._panes[place].lines]
+        return "\n".join([title, *lines]) + "\n"
 
     def _draw(self) -> None:
         view = self._view
@@ -103,6 +113,10 @@ class Board(Container):
     def _paint(self, view: View, wanted: Plan, cells: int) -> None:
         snapshot, inner = view.snapshot, max(0, cells - 2)
         found = alarms(snapshot, view.age_s, view.frozen_at)
+        if view.filter:
+            count = f"{len(view.listed)} of {fmt.plural(len(snapshot.datasets), 'dataset')}"
+            text = f"/ only {count}, with {fmt.safe_text(view.filter, 24)!r} in the name; esc: all"
+            found.append(Alarm("info", text))
         if view.fresh and not wanted.message:
             found = [Alarm("info", plain(view.message)), *found]
         parts = self._parts

@@ -1,0 +1,234 @@
+"""Nothing is paid for twice: against the provider's own ledger, whatever breaks off."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from e2e_desk import Desk, until
+from e2e_files import assert_accounted
+from e2e_provider import arrived, is_idle, playing, slow
+from money_engine import Outcome, ending, engine_on, working
+from money_line import line_to
+from money_tap import tapped
+
+from engine.commands import Stop
+from engine.simulator import Simulator
+from tui.headless import closing_line
+
+TEXT_ONLY = {"tokenizer": "none"}
+UNCACHED = {**TEXT_ONLY, "response_cache": False}
+HOSTS = [
+    {"name": "SiliconFlow", "tag": "siliconflow/int4"},
+    {"name": "AtlasCloud", "tag": "atlas-cloud/int4"},
+    {"name": "Novita", "tag": "novita"},
+]
+
+
+@contextmanager
+def desk_of(folder: Path, **scenario: Any) -> Iterator[tuple[Desk, Simulator]]:
+    with playing(**scenario) as provider, Desk(folder, provider.base_url) as desk:
+        yield desk, provider
+
+
+def assert_paid_once(outcome: Outcome, provider: Simulator) -> None:
+    """Each prompt was charged once, each row says so, and nothing else was spent."""
+    until(lambda: is_idle(provider), "the provider has finished")
+    rows = outcome.files.all("rows")
+    assert provider.ledger.paid_twice == {}
+    assert len(provider.ledger.charges) == len(rows)
+    costs = [row["usage"]["cost"] for row in rows]
+    assert sum(costs) == pytest.approx(provider.ledger.cost_usd)
+    tokens = sum(row["usage"]["completion_tokens"] for row in rows)
+    assert tokens == provider.ledger.completion_tokens
+    assert (outcome.last.twice_attempts, outcome.last.twice_usd) == (0, 0)
+    assert "paid twice" not in closing_line(outcome.last)
+    assert_accounted(outcome.files)
+
+
+LOST_ON_THE_WAY = {"reset_in_body": 0.08, "reset_late": 0.08, "close": 0.08, "truncated_json": 0.05}
+
+
+def test_replies_lost_on_their_way_are_had_from_the_cache(tmp_path: Path) -> None:
+    """Hosts that fail are left out meanwhile, but not in a resend: it is the same to the byte."""
+    faults = {**LOST_ON_THE_WAY, "bad_gateway": 0.15}
+    with desk_of(tmp_path, faults=faults, generation_delay_s=0.3) as (desk, provider):
+        asked = tapped(provider)
+        desk.asking(200, endpoint=TEXT_ONLY, limits={"concurrency": 16, "request_timeout_s": 5})
+        outcome = engine_on(desk)
+        assert outcome.code == 0
+        assert_paid_once(outcome, provider)
+        assert provider.ledger.cached > 20
+        lost = {a["id"] for a in outcome.files.all("attempts") if a["status"] in {None, 200}}
+        assert provider.ledger.cached == len(lost)
+        assert any(request.ignore for request in asked)
+        assert all(r["flags"] == [] for r in outcome.files.all("rows")), "counts of hits are known"
+
+
+def test_a_line_that_is_cut_costs_nothing_though_replies_were_still_being_written(
+    tmp_path: Path,
+) -> None:
+    """The provider works on: whoever asks again before it has finished pays again."""
+    with playing(latency=slow(0.6)) as provider, line_to(provider.port) as line:
+        with Desk(tmp_path, line.base_url(provider.base_url)) as desk:
+            desk.asking(80, endpoint=TEXT_ONLY, limits={"concurrency": 16})
+            with working(desk) as run:
+                until(lambda: run.snapshot().datasets[0].rows >= 32, "replies are known")
+                until(lambda: provider.provider.in_flight == 16, "all slots are filled")
+                line.cut()
+                outcome = ending(run, desk)
+            assert line.cuts >= 16
+            assert outcome.code == 0
+            families = Counter(a["family"] for a in outcome.files.all("attempts"))
+            assert families["disconnected"] >= 8
+            assert_paid_once(outcome, provider)
+
+
+def test_the_same_without_the_cache_says_what_may_have_been_paid_twice(tmp_path: Path) -> None:
+    with playing(latency=slow(0.4)) as provider, line_to(provider.port) as line:
+        with Desk(tmp_path, line.base_url(provider.base_url)) as desk:
+            desk.asking(80, endpoint=UNCACHED, limits={"concurrency": 16})
+            with working(desk) as run:
+                until(lambda: run.snapshot().datasets[0].rows >= 16, "replies are known")
+                until(lambda: provider.provider.in_flight == 16, "all slots are filled")
+                line.cut()
+                outcome = ending(run, desk)
+            assert outcome.code == 0
+            lost = len(outcome.files.all("attempts"))
+            assert len(provider.ledger.paid_twice) == lost >= 8
+            assert outcome.last.twice_attempts == lost
+            rows = outcome.files.all("rows")
+            known = sum(row["usage"]["cost"] for row in rows)
+            mean = known / len(rows)
+            assert outcome.last.twice_usd == pytest.approx(lost * mean)
+            assert provider.ledger.cost_usd - known == pytest.approx(lost * mean, rel=0.5)
+            assert f"may be paid twice ({lost} replies never seen)" in closing_line(outcome.last)
+
+
+def test_a_stopped_run_that_is_resumed_at_once_pays_once(tmp_path: Path) -> None:
+    """What was cancelled is still being written, and billed in full."""
+    with desk_of(tmp_path, latency=slow(0.8)) as (desk, provider):
+        limits = {"concurrency": 16, "request_timeout_s": 3}
+        desk.asking(40, endpoint=TEXT_ONLY, limits=limits)
+        with working(desk) as run:
+            until(lambda: provider.provider.in_flight == 16, "all slots are filled")
+            run.send(Stop())
+            assert ending(run, desk).code == 130
+        assert not is_idle(provider)
+        outcome = engine_on(desk)
+        assert outcome.code == 0
+        assert_paid_once(outcome, provider)
+        assert provider.ledger.cached == 16
+
+
+def test_exact_doubles_are_samples_of_their_own(tmp_path: Path) -> None:
+    with desk_of(tmp_path, faults=LOST_ON_THE_WAY) as (desk, provider):
+        asked = tapped(provider)
+        source = desk.source("a.jsonl", [{"prompt": f"Twin {n // 2}"} for n in range(40)])
+        desk.manifest(
+            {"name": "A", "source": source, "prompts": 40},
+            endpoint=TEXT_ONLY,
+            limits={"request_timeout_s": 3},
+        )
+        outcome = engine_on(desk)
+        assert outcome.code == 0
+        assert len(outcome.files.all("rows")) == 40
+        assert set(provider.ledger.charges.values()) == {2}
+        assert provider.ledger.charged == 40
+        assert {request.body.get("user") for request in asked} == {None, "occurrence-1"}
+
+
+def test_a_prompt_of_two_datasets_is_paid_by_the_first(tmp_path: Path) -> None:
+    rows = [{"prompt": f"Shared {n}"} for n in range(12)]
+    with desk_of(tmp_path) as (desk, provider):
+        names = {name: desk.source(f"{name}.jsonl", rows) for name in "AB"}
+        desk.manifest(
+            *({"name": name, "source": path, "prompts": 12} for name, path in names.items()),
+            endpoint=TEXT_ONLY,
+            limits={"concurrency": 4},
+        )
+        outcome = engine_on(desk)
+        assert outcome.code == 0
+        assert provider.ledger.charged == 12
+        assert outcome.last.cost_usd == pytest.approx(provider.ledger.cost_usd)
+        assert [view.cost_usd == 0 for view in outcome.last.datasets] == [False, True]
+        assert all(row["usage"]["completion_tokens"] for row in outcome.files.all("rows"))
+
+
+@pytest.mark.parametrize("fault", ["choices_empty", "empty_stop", "no_finish_reason"])
+def test_a_bad_reply_that_the_cache_holds_is_forgotten_first(tmp_path: Path, fault: str) -> None:
+    scenario = {"caches_bad_replies": True, "providers": HOSTS[:1]}
+    with desk_of(tmp_path, **scenario) as (desk, provider):
+        asked = tapped(provider)
+        source = desk.source("a.jsonl", [{"prompt": f"[[sim:{fault}*1]] Hello"}])
+        desk.manifest({"name": "A", "source": source, "prompts": 1}, endpoint=TEXT_ONLY)
+        outcome = engine_on(desk)
+        assert outcome.code == 0
+        assert [r.headers.get("x-openrouter-cache-clear") for r in asked] == [None, "true"]
+        assert asked[0].raw == asked[1].raw
+        assert provider.ledger.cached == 0
+
+
+class Killed:
+    """A run with every kind of trouble that is killed with SIGKILL at random moments."""
+
+    def __init__(self, desk: Desk, provider: Simulator, seed: int) -> None:
+        self.desk, self.provider = desk, provider
+        self.draw = Random(seed)
+        self.times = 0
+
+    def once(self, after: int) -> None:
+        """Start the run, kill it once about `after` more requests have come."""
+        goal = arrived(self.provider) + after
+        process = self.desk.begin("--headless")
+        until(lambda: arrived(self.provider) >= goal or not process.running, f"{after} requests")
+        process.kill()
+        self.times += process.popen.returncode < 0
+
+
+def killed_run(folder: Path, *, prompts: int, kills: int, seed: int) -> None:
+    hosts = [*HOSTS[:2], {**HOSTS[2], "faults": {"bad_gateway": 0.8}}]
+    faults = {"reset_in_body": 0.03, "close": 0.03}
+    with desk_of(
+        folder, providers=hosts, faults=faults, latency=slow(0.5), generation_delay_s=0.2
+    ) as (desk, provider):
+        texts = [f"Question {n}" for n in range(prompts)] + [f"Question {n}" for n in range(10)]
+        source = desk.source("a.jsonl", [{"prompt": text} for text in texts])
+        desk.manifest(
+            {"name": "A", "source": source, "prompts": len(texts)},
+            endpoint=TEXT_ONLY,
+            limits={"concurrency": 16, "request_timeout_s": 3},
+        )
+        story = Killed(desk, provider, seed)
+        for _ in range(kills):
+            story.once(story.draw.randint(1, max(2, prompts // kills)))
+        assert story.times == kills, "a session ended before it was killed"
+        outcome = engine_on(desk)
+        assert outcome.code == 0
+        until(lambda: is_idle(provider), "the provider has finished")
+        rows = outcome.files.all("rows")
+        assert len(rows) == len(texts) == provider.ledger.charged
+        assert Counter(provider.ledger.charges.values()) == {1: prompts - 10, 2: 10}
+        assert sum(r["usage"]["cost"] for r in rows) == pytest.approx(provider.ledger.cost_usd)
+        assert outcome.last.cost_usd == pytest.approx(provider.ledger.cost_usd)
+        # a kill between the line in sent.jsonl and the request leaves nothing that a hit could prove
+        unknown = sum(a["family"] == "unknown" for a in outcome.files.all("attempts"))
+        assert outcome.last.twice_attempts < unknown
+        assert provider.ledger.cached > 0
+        assert any(len(record.get("ignore", ())) for record in outcome.files.all("sent"))
+        assert_accounted(outcome.files)
+
+
+def test_killed_runs_pay_once(tmp_path: Path) -> None:
+    killed_run(tmp_path, prompts=100, kills=3, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_runs_killed_twenty_times_pay_once(tmp_path: Path) -> None:
+    killed_run(tmp_path, prompts=400, kills=20, seed=2)

@@ -1,0 +1,142 @@
+"""The real command line on a real pseudo-terminal, alone or under a shell, seen by an emulator."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import sys
+import termios
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pyte
+from e2e_desk import Desk
+
+MAIN = "from tui.cli import main; main()"
+PROMPT = "READY> "
+_UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<=>?][0-9;]*(?:\$p|[a-zA-Z])")
+_ALTERNATE = b"\x1b[?1049"
+_PATIENCE_S = 30.0
+
+
+class Terminal:
+    """A program on a pty. Close it and the line is cut."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        size: tuple[int, int] = (100, 30),
+    ) -> None:
+        self.screen = pyte.Screen(*size)
+        self._stream = pyte.ByteStream(self.screen)
+        self.sent = bytearray()
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:  # pragma: no cover - the child
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+            os.chdir(folder)
+            os.execvpe(arguments[0], list(arguments), dict(environment))  # noqa: S606 - on a pty
+
+    def read(self, seconds: float = _PATIENCE_S) -> bool:
+        """Take what was written; False at the end, or when nothing comes in time."""
+        ready, _, _ = select.select([self.fd], [], [], seconds)
+        if not ready:
+            return False
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.sent += data
+        for part in re.split(b"(?=\x1b\\[\\?1049[hl])", data):
+            if part.startswith(_ALTERNATE):
+                self.screen.reset()  # pyte knows no second screen: what was on either is gone
+            self._stream.feed(_UNKNOWN_TO_PYTE.sub(b"", part))
+        return bool(data)
+
+    def until(self, *texts: str) -> None:
+        """Read until the screen shows every one of the texts."""
+        while not all(self.shows(text) for text in texts):
+            assert self.read(), f"never shown: {texts}\n" + self.text
+
+    def read_until(self, happened: Callable[[], object]) -> None:
+        """Keep reading until something happened elsewhere; the test's own timeout is the bound."""
+        while not happened():
+            self.read(0.02)
+
+    def until_gone(self, text: str) -> None:
+        while self.shows(text):
+            assert self.read(), f"still shown: {text}\n" + self.text
+
+    def shows(self, text: str) -> bool:
+        return text in self.text
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.screen.display)
+
+    def press(self, keys: str) -> None:
+        os.write(self.fd, keys.encode())
+
+    def cut(self) -> None:
+        """Cut the line, as a closed window or a lost SSH connection does."""
+        os.close(self.fd)
+        self.fd = -1
+
+    def end(self) -> int:
+        """Read to the end and return the exit code."""
+        while self.read():
+            pass
+        return self.wait()
+
+    def wait(self) -> int:
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self.pid = 0
+        return code
+
+    def close(self) -> None:
+        if self.pid:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+def environment(desk: Desk, **more: str) -> dict[str, str]:
+    """The desk's environment for a program in a terminal."""
+    return {**desk.environment, "TERM": "xterm-256color", "COLORTERM": "truecolor", **more}
+
+
+def command(desk: Desk, *arguments: object, before: str = "", **more: str) -> Terminal:
+    """The command line on a terminal of its own; `before` is Python that it runs first."""
+    program = [sys.executable, "-c", f"{before}\n{MAIN}", *map(str, arguments)]
+    return Terminal(program, desk.folder, environment(desk, **more))
+
+
+def shell(desk: Desk, **more: str) -> Terminal:
+    """An interactive shell with job control, and the command line as `eaglegen`."""
+    bash = shutil.which("bash")
+    assert bash is not None
+    rc = desk.folder / "bashrc"
+    rc.write_text(f"PS1='{PROMPT}'\neaglegen() {{ {sys.executable} -c '{MAIN}' \"$@\"; }}\n")
+    terminal = Terminal(
+        [bash, "--noprofile", "--rcfile", str(rc), "-i"], desk.folder, environment(desk, **more)
+    )
+    terminal.until(PROMPT)
+    return terminal
+
+
+def wait_for(happened: Callable[[], object]) -> None:
+    """Poll until it happened; the test's own timeout is the bound."""
+    pause = threading.Event()
+    while not happened():
+        pause.wait(0.02)
