@@ -24,7 +24,6 @@ from engine.snapshot import (
 )
 from engine.stats import DatasetStats, ProviderStats
 
-_JOURNAL_SHOWN = 50
 _TURNS_KNOWN_AFTER = 20
 _SLOWEST_SHOWN = 20
 _STATUS = (
@@ -97,7 +96,7 @@ class Framer:
             eta_s=_run_eta(views, rows_per_s),
             paused=session.schedule.paused,
             providers=self._providers(now),
-            journal=tuple(session.journal.recent)[-_JOURNAL_SHOWN:],
+            journal=tuple(session.journal.recent),
             journal_total=session.journal.count,
             rate=stats.rate.series(now, wall),
             tokens_rate=stats.tokens_rate.series(now, wall),

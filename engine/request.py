@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -58,9 +59,10 @@ class Asking:
         routing = self._routing(ignore)
         if routing:
             body["provider"] = routing
-        if self.caches and not prompt.key.endswith(".0"):
-            # an exact double wants a sample of its own, not the cached answer of its twin
-            body["user"] = f"occurrence-{prompt.key.rpartition('.')[2]}"
+        if self.caches:
+            # rows with the same served text want a sample each, not one cached answer between them
+            row = f"{prompt.dataset}/{prompt.key}".encode()
+            body["user"] = hashlib.sha256(row).hexdigest()[:32]
         body.update(self.endpoint.extra_body)
         return dump(body)
 

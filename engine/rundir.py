@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,6 +21,7 @@ from engine.manifest import Manifest
 
 RUN, LOCK, STATUS = "run.json", "run.lock", "status.json"
 EVENTS, HISTORY = "events.jsonl", "history.jsonl"
+_TRIES, _TRY_EVERY_S = 5, 0.02
 _PACKAGES = ("eaglegen-tui", "httpx", "httpx-aiohttp", "aiohttp", "tiktoken", "textual")
 
 
@@ -36,16 +38,26 @@ def hold(folder: Path, started_at: str) -> Iterator[Callable[[], bool]]:
     except OSError as error:
         raise UsageError(f"{folder}: cannot be used as the run directory: {error}") from None
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise RunHeldError(f"{folder}: {_holder(folder)} is doing this run") from None
+        if not _take(descriptor):
+            raise RunHeldError(f"{folder}: {_holder(folder)} is doing this run")
         mine = {"host": socket.gethostname(), "pid": os.getpid(), "started_at": started_at}
         os.ftruncate(descriptor, 0)
         os.write(descriptor, orjson.dumps(mine, option=orjson.OPT_APPEND_NEWLINE))
         yield partial(_is_same, folder / LOCK, os.fstat(descriptor))
     finally:
         os.close(descriptor)
+
+
+def _take(descriptor: int) -> bool:
+    """Lock for good. `is_held` of another process has the lock for an instant: try again then."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(_TRY_EVERY_S)
+        else:
+            return True
+    return False
 
 
 def _is_same(path: Path, ours: os.stat_result) -> bool:
@@ -63,7 +75,7 @@ def is_held(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
     finally:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from e2e_desk import Desk, Process, until
+from e2e_desk import PATIENCE_S, Desk, Process, until
 from e2e_files import assert_accounted
 from e2e_provider import arrived, is_idle, playing
 from money_disk import Disk, disk_at, waits
 from money_engine import ending, working
 
+import engine.sink
 from engine.simulator import Simulator
 
 PROMPTS = 150
@@ -77,3 +80,49 @@ def test_a_run_directory_that_vanishes(tmp_path: Path, desk: Desk, provider: Sim
         assert_stands_still(provider)
         disk.uncover(disk.path)
         assert_whole(disk, process, provider)
+
+
+class Hung:
+    """A file whose writes hang in the kernel's place until `going` is set."""
+
+    def __init__(self, file: Any, going: threading.Event) -> None:
+        self._file = file
+        self._going = going
+
+    def write(self, data: Any) -> int:
+        assert self._going.wait(PATIENCE_S)
+        written: int = self._file.write(data)
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def test_a_disk_that_takes_very_long(
+    tmp_path: Path, provider: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that hangs raises nothing: only the time that it takes tells of it."""
+    going = threading.Event()
+    going.set()
+    opened = engine.sink.aiofiles.open
+
+    async def open_hung(*arguments: Any, **options: Any) -> Any:
+        file = await opened(*arguments, **options)
+        file._file = Hung(file._file, going)
+        return file
+
+    monkeypatch.setattr(engine.sink.aiofiles, "open", open_hung)
+    monkeypatch.setattr(engine.sink, "SLOW_S", 0.3)
+    with Desk(tmp_path, provider.base_url) as desk:
+        desk.asking(PROMPTS, endpoint={"tokenizer": "none"}, limits={"concurrency": 2})
+        with working(desk) as run:
+            until(lambda: arrived(provider) > 10, "it is at work")
+            going.clear()
+            until(lambda: run.snapshot().state == "waiting", "it waits")
+            assert "jsonl: a write has taken " in run.snapshot().reason
+            assert_stands_still(provider)
+            going.set()
+            outcome = ending(run, desk)
+        assert outcome.code == 0
+        assert len(outcome.files.all("rows")) == provider.ledger.requests == PROMPTS
+        assert_accounted(outcome.files)

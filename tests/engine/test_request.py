@@ -102,6 +102,18 @@ def test_an_exact_double_wants_an_answer_of_its_own() -> None:
         assert len(bodies) == different
 
 
+def test_rows_that_serve_the_same_text_want_an_answer_each() -> None:
+    rows = [{"turns": ["a", "b"]}, {"turns": ["a", "c"]}]
+    prompts = [
+        make_prompt(row, dataset=name, index=0, turns="first", occurrences={})
+        for row in rows
+        for name in ("D", "E")
+    ]
+    served = {json.dumps(served_messages(prompt, 0, [])) for prompt in prompts}
+    bodies = {asking().body(p, served_messages(p, 0, []), SAMPLING) for p in prompts}
+    assert (len(served), len(bodies)) == (1, 4)
+
+
 @settings(deadline=None)
 @given(st.text(st.characters(), min_size=1).filter(str.strip), st.sets(st.sampled_from("abcdef")))
 def test_the_same_question_is_the_same_bytes_whenever_it_is_asked(

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 from scripted_run import HandClock, ScriptedRun, many
+from textual.screen import Screen
 
 from engine.commands import Pause
 from engine.snapshot import (
@@ -109,28 +110,44 @@ def hostile_details(text: str) -> Snapshot:
     return replace(snapshot, datasets=views, providers=(provider,))
 
 
-@pytest.mark.parametrize("keys", [("enter",), ("e",), ("o",), ("enter", "enter")])
-@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
-@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize("keys", [("enter",), ("e",), ("o",)])
+@pytest.mark.parametrize(("size", "plainly"), [((80, 24), True), ((160, 48), False)])
 async def test_hostile_text_on_every_other_screen(
-    keys: tuple[str, ...], size: tuple[int, int], ascii_only: bool
+    keys: tuple[str, ...], size: tuple[int, int], plainly: bool
 ) -> None:
     run = ScriptedRun(story())
-    app = EaglegenApp(run, clock=HandClock(), ascii=ascii_only)
+    app = EaglegenApp(run, clock=HandClock(), ascii=plainly)
     async with app.run_test(size=size) as pilot:
+        await pilot.press(*keys)
         for text in HOSTILE:
             run.advance(hostile_details(text))
             app.poll()
-            await pilot.press("4", *keys)
             await pilot.pause()
-            for canvas in app.screen.query(Canvas):
-                cells = canvas.content_size.width
-                for y, line in enumerate(canvas.lines if canvas.display else ()):
-                    assert plain(line).isprintable(), text
-                    assert canvas.render_line(y).cell_length == cells, text
-                    assert cell_len(plain(line)) == cells, text
-            await pilot.press("x", "escape", "colon", "p", "tab", "escape", "escape", "escape")
-            await pilot.pause()
+            check_canvases(app.screen, text)
+        await pilot.press("x", "escape", "colon", "p", "a", "u", "s", "e", "space", "tab", "enter")
+        await pilot.pause()
+        check_canvases(app.screen, HOSTILE[-1])
+
+
+async def test_a_hostile_dataset_s_rows_cannot_be_read_and_nothing_breaks() -> None:
+    run = ScriptedRun(story())
+    app = EaglegenApp(run, clock=HandClock())
+    async with app.run_test(size=(80, 24)) as pilot:
+        for text in HOSTILE:
+            run.advance(hostile_details(text))
+            await pilot.press("enter", "enter")
+            await app.workers.wait_for_complete()
+            check_canvases(app.screen, text)
+            await pilot.press("escape", "escape")
+
+
+def check_canvases(screen: Screen[object], text: str) -> None:
+    for canvas in screen.query(Canvas):
+        cells = canvas.content_size.width
+        for y, line in enumerate(canvas.lines if canvas.display else ()):
+            assert plain(line).isprintable(), text
+            assert canvas.render_line(y).cell_length == cells, text
+            assert cell_len(plain(line)) == cells, text
 
 
 async def test_hostile_answers_are_shown_as_they_are() -> None:

@@ -14,7 +14,6 @@ from tui.draw.lists import failures, providers
 from tui.draw.paint import Line, Span, exactly
 from tui.draw.table import text
 
-
 _TABLE_MOST = 120
 """Cells of the table of prompts: its last column stays near its first."""
 
