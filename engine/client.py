@@ -6,6 +6,7 @@ Why this transport, and how its exceptions mislead: encode/httpcore#1035 and CON
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,6 +75,7 @@ class Client:
     def __init__(self, base_url: str, *, key: str | None, headers: Mapping[str, str]) -> None:
         self._base = base_url.rstrip("/")
         self._secret = (key or "").encode()
+        self._quoted = _as_quoted(self._secret)
         sent = {"content-type": "application/json", **headers}
         if key:
             sent["authorization"] = f"Bearer {key}"
@@ -129,7 +131,7 @@ class Client:
         body = reply.content
         if len(self._secret) >= _KEY_LENGTH or reply.status_code >= _REFUSED:
             body = self._masked(body)
-        return Exchange(reply.status_code, reply.headers, body)
+        return Exchange(reply.status_code, self._clean(reply.headers), body)
 
     def _request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None
@@ -148,7 +150,12 @@ class Client:
 
     def _masked(self, body: bytes) -> bytes:
         """A server may quote the key it was given; the reply goes into files and onto screens."""
-        return body.replace(self._secret, b"***") if self._secret else body
+        return self._quoted.sub(b"***", body) if self._secret else body
+
+    def _clean(self, headers: httpx.Headers) -> httpx.Headers:
+        if not self._secret or not any(self._secret in value for _, value in headers.raw):
+            return headers
+        return httpx.Headers([(name, self._masked(value)) for name, value in headers.raw])
 
     def _failure(self, error: BaseException) -> Failure:
         names, message = _chain(error)
@@ -169,6 +176,20 @@ def ensure_descriptors(concurrency: int) -> None:
             hint=f"{fewer} the limit (ulimit -Hn).",
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _as_quoted(secret: bytes) -> re.Pattern[bytes]:
+    """The secret as JSON may hold it: encoders differ in the characters that they escape."""
+    forms = (
+        re.escape(char) if char.isalnum() else _escaped(char)
+        for char in (secret[place : place + 1] for place in range(len(secret)))
+    )
+    return re.compile(b"".join(forms))
+
+
+def _escaped(char: bytes) -> bytes:
+    number = f"{ord(char):04x}".encode()
+    return b"(?:\\\\?" + re.escape(char) + b"|\\\\u(?i:" + number + b"))"
 
 
 @lru_cache(maxsize=16)

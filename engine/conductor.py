@@ -24,6 +24,8 @@ from engine.settle import close_at_budget, fail, keep, record
 from engine.tokens.template import PromptError
 
 TICK_S = 0.25
+LAUNCH = 64
+"""Requests that start in one go: 2000 at once hold the loop for 0.2 s."""
 RATE_KNOWN_AFTER = 50
 """Finished prompts before --max-error-rate is judged: one early failure is no rate."""
 
@@ -88,6 +90,8 @@ class Conductor:
         jobs = session.schedule.take(self._free_slots(now), now)
         if not jobs:
             return
+        if len(jobs) == LAUNCH:
+            session.wake.set()  # there may be more: go on after a look around
         for job in jobs:
             job.attempt += 1
             ignore = choose_hosts(session, job)
@@ -113,7 +117,7 @@ class Conductor:
         if free > 0 and session.breakers.rests_sole():
             session.breakers.started(now)
             return 1
-        return max(0, free)
+        return max(0, min(free, LAUNCH))
 
     async def _attempt(self, job: Job) -> None:
         started = self._session.clock.monotonic()
@@ -211,16 +215,15 @@ class Conductor:
         """Sleep until something happens or something waiting is due."""
         session = self._session
         now = session.clock.monotonic()
-        probe = session.breakers.next_start(now)
         dues = [
-            now + TICK_S,
             session.schedule.next_due(),
             session.limiter.held_until(now),
-            probe if probe > now else None,
+            session.breakers.next_start(now),
         ]
-        due = min(moment for moment in dues if moment is not None)
+        # what was due before could have started just now, and was held back by something else
+        due = min((moment for moment in dues if moment and moment > now), default=now + TICK_S)
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.001, due - now)):
+            async with asyncio.timeout(min(due - now, TICK_S)):
                 await session.wake.wait()
 
     async def _tick_forever(self) -> None:
@@ -267,7 +270,7 @@ class Conductor:
             and session.gate.capped()
         ):
             session.course.capped = True
-            session.course.drain("max_cost_usd leaves no room for another request")
+            session.course.drain(session.gate.cap_words())
             session.journal.note("state", session.course.reason)
 
     def _see_failures(self) -> None:

@@ -172,12 +172,17 @@ def safe_text(text: str, cells: int | None = None) -> str:
     invisible variation selectors and every combining mark after the first are dropped. The result
     is one line; `cells` cuts it.
     """
-    cut = unicodedata.normalize("NFC", text[:_MAX_SCANNED])
-    out: list[str] = []
-    for char in cut:
-        out.append(char if char.isascii() and char.isprintable() else _harmless(char, out))
-    result = "".join(out) + ("…" if len(text) > _MAX_SCANNED else "")
+    start = text[:_MAX_SCANNED]
+    plain = start.isascii() and start.isprintable()
+    result = (start if plain else _made_harmless(start)) + ("…" if len(text) > _MAX_SCANNED else "")
     return result if cells is None else clip(result, cells)
+
+
+def _made_harmless(text: str) -> str:
+    out: list[str] = []
+    for char in unicodedata.normalize("NFC", text):
+        out.append(char if char.isascii() and char.isprintable() else _harmless(char, out))
+    return "".join(out)
 
 
 def _harmless(char: str, before: list[str]) -> str:

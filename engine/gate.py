@@ -107,6 +107,15 @@ class Gate:
         spent = self.spent() + self.risked()
         return spent + self.in_flight_cost() + self._cheapest(_expected) > self._cap
 
+    def cap_words(self) -> str:
+        """What the cap has gone into."""
+        unsure = self.risked()
+        besides = f", up to ${unsure:,.2f} in replies never seen or not priced" if unsure else ""
+        return (
+            f"max_cost_usd leaves no room for another request: ${self.spent():,.2f} "
+            f"of ${self._cap or 0.0:,.2f} spent{besides}"
+        )
+
     def _cheapest(self, usd: Callable[[DatasetStats], float]) -> float:
         """USD of one more request of the cheapest dataset that still has any."""
         queues = self._schedule.queues.values() if self._schedule else ()

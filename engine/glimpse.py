@@ -11,7 +11,7 @@ from engine.snapshot import FailureLine, RowLine
 
 ROWS_KEPT, FAILURES_KEPT = 12, 20
 TEXT_CELLS = 80
-_TEXT_READ = 200
+_TEXT_READ = 120
 """Characters of an answer that are looked at for its beginning."""
 _CAUSES_MOST = 80
 """Providers are named from outside: the words of further causes are not kept."""
@@ -65,6 +65,9 @@ class Glimpse:
             text=safe_text(event.text, TEXT_CELLS),
         )
         self.rows.append(line)
+        if self.failures:  # one that was retried has its row now
+            left = (failure for failure in self.failures if failure.id != event.id)
+            self.failures = deque(left, maxlen=FAILURES_KEPT)
 
     def attempt_failed(self, event: AttemptFailed) -> None:
         """Keep the newest words of each cause."""

@@ -23,6 +23,7 @@ from engine.conductor import Conductor
 from engine.control import ControlServer
 from engine.errors import EaglegenError, ExitCode, RunUnreachableError
 from engine.frame import Framer
+from engine.loop import calm_collector, new_loop
 from engine.plan import Plan
 from engine.preflight import inspect
 from engine.publish import Publisher, write_early_end
@@ -76,6 +77,7 @@ class EngineThread:
         except BaseException:
             self._held.close()
             raise
+        calm_collector()
         self._thread.start()
 
     def snapshot(self) -> Snapshot:
@@ -137,7 +139,8 @@ class EngineThread:
 
     def _main(self) -> None:
         try:
-            asyncio.run(self._run())
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                runner.run(self._run())
         except BaseException as error:  # noqa: BLE001 - handed to the main thread, never lost
             self.error = error
             self._snapshot = _ended(self._snapshot, error, self._clock.wall(), self.exit_code)

@@ -48,16 +48,16 @@ class Session:
     traces: Traces
     feeders: dict[str, Feeder]
     course: Course = field(default_factory=Course)
+    plans: dict[str, DatasetPlan] = field(init=False)
+    """The datasets' plans by name."""
     excluded: set[str] = field(default_factory=set)
     """Providers that an operator excluded."""
     attempts: dict[asyncio.Task[None], str] = field(default_factory=dict)
     """Running attempts and the ids they are for."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
-    @property
-    def plans(self) -> dict[str, DatasetPlan]:
-        """The datasets' plans by name."""
-        return {plan.name: plan for plan in self.plan.datasets}
+    def __post_init__(self) -> None:
+        self.plans = {plan.name: plan for plan in self.plan.datasets}
 
     def emit(self, event: Event) -> None:
         """Let the statistics fold an event."""

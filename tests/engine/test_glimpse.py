@@ -39,7 +39,7 @@ def test_a_bucket_is_the_power_of_two_that_holds_the_number(tokens: int) -> None
 def test_the_head_of_an_answer_is_its_reasoning_where_it_has_no_content() -> None:
     assert head_of("I think", "Hello") == "Hello"
     assert head_of("I think", "") == head_of("I think", None) == "I think"
-    assert len(head_of(None, "x" * 10_000)) == 200
+    assert len(head_of(None, "x" * 10_000)) == 120
 
 
 async def test_rows_failures_and_ages_reach_the_snapshot(tmp_path: Path) -> None:
@@ -69,6 +69,17 @@ async def test_rows_failures_and_ages_reach_the_snapshot(tmp_path: Path) -> None
     (line,) = view.last_failures
     assert (line.family, line.message) == ("moderation", "[flagged] by Novita")
     assert [error.words for error in view.errors] == ["[flagged] by Novita"]
+
+
+async def test_a_failed_prompt_that_got_its_row_is_no_failure_any_more(tmp_path: Path) -> None:
+    async with session_of(tmp_path, ONE, {"A": 60}) as session:
+        await read_all(session)
+        jobs = start(session, 2)
+        for job in jobs:
+            said = fault("deadline")
+            session.emit(PromptFailed("A", job.prompt.key, said, job.id, 8))
+        succeed(session, jobs[0], id=jobs[0].id)
+        assert [line.id for line in view_of(session).last_failures] == [jobs[1].id]
 
 
 async def test_a_resumed_run_shows_what_is_on_disk(tmp_path: Path) -> None:

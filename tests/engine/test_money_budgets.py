@@ -25,9 +25,9 @@ DEAR = {"name": "Dear", "tag": "dear", "prompt_usd_per_m": 0.0, "completion_usd_
 
 @contextmanager
 def desk_of(folder: Path, **scenario: Any) -> Iterator[tuple[Desk, Simulator]]:
-    with playing(**{"providers": [DEAR], **scenario}) as provider:
-        with Desk(folder, provider.base_url) as desk:
-            yield desk, provider
+    played = {"providers": [DEAR], **scenario}
+    with playing(**played) as provider, Desk(folder, provider.base_url) as desk:
+        yield desk, provider
 
 
 def lay(desk: Desk, *counts: int, dataset: dict[str, Any] | None = None, **sections: Any) -> None:

@@ -1,4 +1,4 @@
-"""The story's opening burst over real HTTP: the engine against a client with a fixed number in flight.
+"""The story's opening burst over real HTTP: the engine against a client of fixed concurrency.
 
 The same world in virtual time, with more providers and for hours, is in test_limits_world.
 """

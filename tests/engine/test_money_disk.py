@@ -1,4 +1,4 @@
-"""A real disk that is full, covered or gone: the run waits with what it has paid for, then goes on."""
+"""A real disk that is full, covered or gone: the run waits with what is paid, then goes on."""
 
 from __future__ import annotations
 
@@ -70,6 +70,7 @@ def test_a_disk_that_turns_read_only(tmp_path: Path, desk: Desk, provider: Simul
         assert_whole(disk, process, provider)
 
 
+@pytest.mark.slow
 def test_a_run_directory_that_vanishes(tmp_path: Path, desk: Desk, provider: Simulator) -> None:
     """As when a network share is unmounted, and mounted again."""
     with disk_at(tmp_path / "disk", "64m") as disk:

@@ -73,17 +73,17 @@ def test_a_429_of_the_account_pauses_all_for_as_long_as_it_asks(tmp_path: Path, 
         assert_accounted(outcome.files)
         assert len(outcome.files.all("attempts")) == 2
         texts = [entry["text"] for entry in outcome.files.events("state")]
-        assert any("run running → waiting: account_limit" in text for text in texts)
+        assert any("→ waiting: account_limit: The account is limited" in text for text in texts)
         assert any("run waiting → running" in text for text in texts)
         assert provider.ledger.requests == 62
 
 
 def test_a_full_in_flight_budget_is_waited_out(tmp_path: Path) -> None:
-    """A balance that holds four requests at their max_tokens, and sixteen that want to start."""
+    """It holds four requests at their max_tokens, and twelve want to start."""
     hold = 300 * 2.5e-6
     account = {"in_flight_budget": 4.5 * hold, "settlement_s": 0.1}
-    with asked_of(tmp_path, 20, account=account, retry_after_s=1) as (desk, _):
-        desk.asking(20, endpoint=TEXT_ONLY, limits={"concurrency": 16})
+    with asked_of(tmp_path, 12, account=account, retry_after_s=1) as (desk, _):
+        desk.asking(12, endpoint=TEXT_ONLY, limits={"concurrency": 12})
         outcome = engine_on(desk)
         assert outcome.code == 0
         assert {a["family"] for a in outcome.files.all("attempts")} == {"in_flight_budget"}

@@ -34,7 +34,7 @@ class Case:
 
     def median(self, attribute: str) -> float:
         """Over the rounds."""
-        return statistics.median(getattr(run, attribute) for run in self.runs)
+        return float(statistics.median(getattr(run, attribute) for run in self.runs))
 
 
 @dataclass(frozen=True, slots=True)

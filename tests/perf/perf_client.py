@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import orjson
 from perf_meter import Measured, Window
@@ -120,7 +121,8 @@ async def measure(kind: str, base_url: str, in_flight: int, warm_s: float, windo
                 replied()
 
         workers = [asyncio.create_task(work()) for _ in range(in_flight)]
-        await asyncio.wait([result, *workers], return_when=asyncio.FIRST_COMPLETED)
+        ends: list[asyncio.Future[Any]] = [result, *workers]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for worker in workers:
             if worker.done():
                 worker.result()  # a client that fails is no benchmark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scripted_run import dataset
+from scripted_run import LiveRun, dataset
 
 from engine.snapshot import (
     FailureLine,
@@ -102,3 +102,21 @@ def detailed() -> Snapshot:
         ),
         journal_total=6,
     )  # fmt: skip
+
+
+class DetailedRun(LiveRun):
+    """The busiest run there is, with everything that the dataset screen shows on the move."""
+
+    def snapshot(self) -> Snapshot:
+        shown, still = super().snapshot(), detailed().datasets[3]
+        passed = shown.heartbeat_at - shown.started_at
+        beat = int(2 * passed)
+        rows = tuple(_row(place + beat) for place in range(12))
+        flying = tuple(replace(one, age_s=one.age_s + passed) for one in still.slowest)
+        lengths = tuple((bound, count + beat) for bound, count in still.lengths)
+        views = tuple(
+            replace(view, last_rows=rows, slowest=flying, lengths=lengths, latency=still.latency,
+                    last_failures=still.last_failures, finish_reasons={"stop": view.ok})
+            for view in shown.datasets
+        )  # fmt: skip
+        return replace(shown, datasets=views, providers=detailed().providers)

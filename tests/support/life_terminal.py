@@ -107,8 +107,9 @@ class Terminal:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(self.pid, signal.SIGKILL)
                 os.waitpid(self.pid, 0)
+            self.pid = 0
         if self.fd >= 0:
-            os.close(self.fd)
+            self.cut()
 
 
 def environment(desk: Desk, **more: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The opening burst: the engine, and a client that keeps a fixed number in flight, on one scenario."""
+"""The opening burst: the engine, and a client of fixed concurrency, on one scenario."""
 
 from __future__ import annotations
 

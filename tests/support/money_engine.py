@@ -1,4 +1,4 @@
-"""The real engine in a thread of this process, on a desk's manifest: `with working(desk) as run`."""
+"""The real engine in a thread of this process: `with working(desk) as run`."""
 
 from __future__ import annotations
 

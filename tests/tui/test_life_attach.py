@@ -82,6 +82,7 @@ def test_a_viewer_steers_leaves_and_comes_back(
     assert not run.ended
 
 
+@pytest.mark.slow
 def test_two_viewers_see_what_one_of_them_does_and_how_it_ends(
     run: EngineThread, attach: Callable[..., Terminal]
 ) -> None:
@@ -99,7 +100,9 @@ def test_two_viewers_see_what_one_of_them_does_and_how_it_ends(
     assert run.exit_code == 130
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_the_screen_and_not_the_run(
     desk: Desk, run: EngineThread, attach: Callable[..., Terminal], number: int
 ) -> None:
@@ -112,6 +115,7 @@ def test_a_signal_ends_the_screen_and_not_the_run(
     assert not run.ended
 
 
+@pytest.mark.slow
 def test_a_cut_line_ends_the_screen_and_not_the_run(
     desk: Desk, run: EngineThread, attach: Callable[..., Terminal]
 ) -> None:
@@ -123,6 +127,7 @@ def test_a_cut_line_ends_the_screen_and_not_the_run(
     assert not run.ended
 
 
+@pytest.mark.slow
 def test_ctrl_c_asks_what_is_meant(
     desk: Desk, run: EngineThread, attach: Callable[..., Terminal]
 ) -> None:
@@ -145,9 +150,9 @@ def test_a_run_that_dies_is_said(desk: Desk, attach: Callable[..., Terminal]) ->
     terminal.until("STOPPED", "its process is gone")
     terminal.press("q")
     assert terminal.end() == 0
-    late = attach()
-    assert late.end() == 2
-    assert b"no process does this run" in late.sent
+    late = desk.run("control", "out", "drain")
+    assert late.code == 2
+    assert "no process does this run" in late.err
 
 
 def test_without_a_run_or_a_theme_it_ends_with_2(

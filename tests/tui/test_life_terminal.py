@@ -8,11 +8,10 @@ import signal
 import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from e2e_desk import Desk
-from e2e_files import assert_accounted
+from e2e_files import RunFiles, assert_accounted
 from e2e_provider import playing, slow
 from life_terminal import PROMPT, Terminal, command, shell, wait_for
 
@@ -20,7 +19,8 @@ from engine.rundir import is_held
 from engine.simulator import Simulator
 
 FLYING = 4
-PROMPTS = 24
+PROMPTS = 16
+DONE = f"e2e done. {PROMPTS} rows in out"
 CRASHING = """
 import tui.draw.title as title, tui.app as app
 def broken(snapshot):
@@ -112,11 +112,12 @@ def test_detaching_gives_the_prompt_back_and_the_run_goes_on(
     terminal.press("exit\n")  # what the shell hangs up on is no longer its own
     terminal.end()
     assert any("detached by key" in note for note in goes_on_to_its_end(desk))
-    assert "e2e done. 24 rows in out" in log.read_text()
+    assert DONE in log.read_text()
     assert b"\x1b[?1049l" in terminal.sent
     assert b"\x1b[23;2t" in terminal.sent
 
 
+@pytest.mark.slow
 def test_the_title_carries_name_and_percent(
     desk: Desk, opened: Callable[[Terminal], Terminal]
 ) -> None:
@@ -127,10 +128,10 @@ def test_the_title_carries_name_and_percent(
     assert terminal.end() == 0
     sent = bytes(terminal.sent)
     assert sent.index(b"\x1b[22;2t") < sent.index(b"\x1b]2;e2e ") < sent.rindex(b"\x1b[23;2t")
-    assert b"e2e done. 24 rows in out" in sent[sent.rindex(b"\x1b[?1049l") :]
+    assert DONE.encode() in sent[sent.rindex(b"\x1b[?1049l") :]
 
 
-@pytest.mark.parametrize("under_shell", [True, False])
+@pytest.mark.parametrize("under_shell", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_cut_line_leaves_the_run_to_itself(
     desk: Desk, opened: Callable[[Terminal], Terminal], under_shell: bool
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_cut_line_leaves_the_run_to_itself(
     assert "e2e done" in (desk.files.folder / "run.log").read_text()
 
 
+@pytest.mark.slow
 def test_a_cut_line_leaves_a_headless_run_to_itself(
     desk: Desk, opened: Callable[[Terminal], Terminal]
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_cut_line_leaves_a_headless_run_to_itself(
     assert any("the terminal hung up" in note for note in goes_on_to_its_end(desk))
 
 
+@pytest.mark.slow
 def test_a_parent_that_is_killed_leaves_the_run_to_itself(
     desk: Desk, opened: Callable[[Terminal], Terminal]
 ) -> None:
@@ -184,7 +187,7 @@ def test_a_killed_run_gives_the_terminal_back(
     assert b"\x1b[?1049l" in terminal.sent
 
 
-@pytest.mark.parametrize("to_the_run", [True, False])
+@pytest.mark.parametrize("to_the_run", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_sigterm_drains_and_the_terminal_is_given_back(
     desk: Desk, opened: Callable[[Terminal], Terminal], to_the_run: bool
 ) -> None:
@@ -221,10 +224,11 @@ def test_a_crash_of_the_screen_leaves_the_run_going_in_lines(
     assert terminal.end() == 0
     assert b"the title is broken" in terminal.sent
     assert b"sk-secret" not in terminal.sent
-    assert b"e2e done. 24 rows in out" in terminal.sent
+    assert DONE.encode() in terminal.sent
     assert any("the screen failed" in note for note in goes_on_to_its_end(desk))
 
 
+@pytest.mark.slow
 def test_ctrl_c_drains_a_run_whose_screen_crashed(
     desk: Desk, opened: Callable[[Terminal], Terminal]
 ) -> None:
@@ -235,6 +239,7 @@ def test_ctrl_c_drains_a_run_whose_screen_crashed(
     assert terminal.end() == 130
 
 
+@pytest.mark.slow
 def test_leaving_while_the_terminal_is_stalled_ends_all_the_same(
     desk: Desk, opened: Callable[[Terminal], Terminal]
 ) -> None:
@@ -249,15 +254,33 @@ def test_leaving_while_the_terminal_is_stalled_ends_all_the_same(
     assert terminal.wait() == 0
     while terminal.read(0.5):
         pass
-    assert b"\x1b[?1049l" in terminal.sent
+    sent = bytes(terminal.sent)
+    assert b"\x18" in sent  # given back by force
+    assert b"\x1b[?1049l" in sent[sent.index(b"\x18") :]
 
 
-@pytest.mark.parametrize("argument", [["--theme", "no-such"], []])
 def test_an_unknown_theme_is_refused_before_anything_starts(
-    desk: Desk, opened: Callable[[Terminal], Terminal], argument: list[Any]
+    desk: Desk, opened: Callable[[Terminal], Terminal]
 ) -> None:
-    more = {} if argument else {"EAGLEGEN_THEME": "no-such"}
-    terminal = opened(command(desk, "run", "manifest.toml", *argument, **more))
+    terminal = opened(command(desk, "run", "manifest.toml", EAGLEGEN_THEME="no-such"))
     assert terminal.end() == 2
     assert b"unknown theme 'no-such'" in terminal.sent
     assert not desk.files.folder.exists()
+
+
+@pytest.mark.slow
+def test_a_demo_goes_on_in_the_background_with_its_provider(
+    desk: Desk, opened: Callable[[Terminal], Terminal]
+) -> None:
+    terminal = opened(command(desk, "demo", "--scale", "0.01", TMPDIR=str(desk.folder)))
+    terminal.until("RUNNING")
+    terminal.press("q")
+    terminal.until("go on in the background")
+    terminal.press("b")
+    assert terminal.end() == 0
+    (folder,) = desk.folder.glob("eaglegen-demo-*/run")
+    wait_for(lambda: not is_held(folder))
+    demo = RunFiles(folder)
+    assert demo.status()["state"] == "done"
+    assert len(demo.all("rows")) > 0
+    assert "demo done" in (folder / "run.log").read_text()

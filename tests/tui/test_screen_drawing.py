@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from detailed_run import detailed
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_run import SCENES, dataset, disk_full, many, stalled
 
+from engine import format as fmt
 from engine.snapshot import DatasetView, ErrorLine, Series
-from tui.draw import chart, rows, words
+from tui.draw import chart, detail, rows, words
 from tui.draw.alarm import alarms, calm
+from tui.draw.dataset import rows_line, tokens_line
 from tui.draw.header import header
-from tui.draw.paint import Field, Span, arrange, exactly, field, line_width, plain
+from tui.draw.paint import Field, Span, arrange, exactly, field, line_width, plain, wrap
 from tui.draw.pane import pane
 from tui.draw.plan import heights, plan
+from tui.draw.table import Column, table
 from tui.picture import NOW, story
 
 # charts
@@ -292,3 +296,85 @@ def test_a_frozen_view_says_that_the_run_goes_on() -> None:
 def test_errors_of_a_dataset_that_is_not_on_screen_are_still_an_alarm() -> None:
     far = dataset(story(), 5, errors=SCENES["burst"]().datasets[3].errors)
     assert alarms(far, 0.0)[0].text.startswith("▲ B8_tulu · 5,000 prompts: ACTIVE")
+
+
+# grades
+
+
+@pytest.mark.parametrize("cells", [76, 96, 156])
+def test_rows_are_called_by_their_grade_and_none_is_called_exact(cells: int) -> None:
+    view = replace(
+        story().datasets[3],
+        exactness={"engine": 12, "matched": 380, "ambiguous": 9, "mismatch": 3},
+        flags={"truncated": 3, "refusal": 1},
+    )
+    line = plain(rows_line(view, cells))
+    assert "12 engine" in line
+    assert "380 matched" in line
+    assert "▲ suspect 3 mismatch" in line
+    if cells > 96:
+        for part in ("9 ambiguous", "3 truncated", "1 refusal"):
+            assert part in line
+    everything = "\n".join(plain(each) for each in pane(view, cells, 18, NOW, "running"))
+    assert "exact" not in everything
+
+
+def test_a_grade_of_a_later_version_is_shown_too() -> None:
+    view = replace(story().datasets[3], exactness={"likely": 7})
+    assert "7 likely" in plain(rows_line(view, 96))
+
+
+def test_tokens_that_can_be_exported_stand_beside_the_budget() -> None:
+    line = plain(tokens_line(replace(story().datasets[3], exportable_tokens=5_200_000), 76))
+    assert "6.4M of 10M tok  65%  5.2M exportable" in line
+
+
+# tables and paragraphs
+
+
+@given(st.text(max_size=300), st.integers(1, 90))
+def test_wrapped_text_loses_nothing_but_the_blanks_at_its_breaks(text: str, cells: int) -> None:
+    safe = fmt.safe_text(text)
+    lines = wrap(safe, cells)
+    assert all(fmt.width(line) <= max(cells, 2) for line in lines)
+    assert "".join(lines).replace(" ", "") == safe.replace(" ", "")
+
+
+@given(
+    st.lists(st.lists(st.text("ab漢 ", max_size=30), min_size=4, max_size=4), max_size=6),
+    st.integers(0, 120),
+)
+def test_a_table_is_exactly_as_wide_as_asked(texts: list[list[str]], cells: int) -> None:
+    columns = (
+        Column("one"),
+        Column("two", right=True, rank=2),
+        Column("three", rank=1),
+        Column("four", grow=True, rank=3),
+    )
+    lines = table(columns, [[Span(text) for text in row] for row in texts], cells)
+    assert [line_width(line) for line in lines] == [cells] * (len(texts) + 1)
+
+
+@pytest.mark.parametrize("cells", [20, 76, 119, 120, 196])
+@pytest.mark.parametrize("scene", [*sorted(SCENES), "detailed"])
+def test_every_section_is_as_wide_as_the_screen(scene: str, cells: int) -> None:
+    snapshot = detailed() if scene == "detailed" else SCENES[scene]()
+    for view in snapshot.datasets:
+        assert {line_width(line) for line in detail.body(snapshot, view, cells)} == {cells}
+
+
+def test_the_ledgers_sum_up() -> None:
+    view = detailed().datasets[3]
+    text = "\n".join(plain(line) for line in detail.ledgers(view, 76))
+    for part in ("3,888 ok", "12 failed", "1,998 in flight", "9,102 left", "15,000 manifest"):
+        assert part in text
+    for part in ("3,900 became rows", "958 failed", "4,858 all that ended", "31 failed, last 5m"):
+        assert part in text
+
+
+def test_a_structural_cause_says_what_to_do_and_in_whose_words() -> None:
+    error = replace(SCENES["structural"]().datasets[3].errors[-1], words="No auth [401]")
+    text = "\n".join(plain(line) for line in detail.full_error(error, 76, NOW))
+    assert "STRUCTURAL" in text
+    assert "do  check OPENROUTER_API_KEY" in text
+    assert "server  No auth [401]" in text

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from detailed_run import detailed
 from scripted_run import HandClock, ScriptedRun, dataset, paused_dataset
+from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
 from engine.clock import iso
@@ -466,15 +467,34 @@ async def test_m_turns_the_mouse_on_and_off() -> None:
 
 
 async def test_a_click_chooses_a_dataset_a_second_one_opens_it_and_the_wheel_scrolls() -> None:
-    async with watching() as (pilot, _):
+    async with watching() as (pilot, run):
         await pilot.click(offset=(10, 6))
-        await settle(pilot)
-        assert pilot.app.screen_stack[0].query(".dataset.chosen").first().id is None
+        await press(pilot, "p")
+        assert "B4_gsm8k · 1,891 prompts is done" in text_of(pilot)
         await pilot.click(offset=(10, 5))
         await settle(pilot)
-        await pilot.click(offset=(10, 5))
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        before = text_of(pilot)
+        first = next(y for y, line in enumerate(before.splitlines()) if " 1  B3_codealpaca" in line)
+        await pilot.click(offset=(10, first))
         await settle(pilot)
         assert isinstance(pilot.app.screen, DatasetScreen)
+        assert "1 B3_codealpaca · 3,383 prompts" in text_of(pilot)
+        assert run.commands == []
+
+
+async def test_the_wheel_scrolls() -> None:
+    async with watching() as (pilot, _):
+        await press(pilot, "enter")
+        screen = pilot.app.screen
+        assert isinstance(screen, DatasetScreen)
+        wheel = {"x": 5, "y": 8, "delta_x": 0, "delta_y": 0, "button": 0}
+        held = {"shift": False, "meta": False, "ctrl": False}
+        for kind, top in ((MouseScrollDown, 3), (MouseScrollDown, 6), (MouseScrollUp, 3)):
+            screen.sheet.post_message(kind(screen.sheet, **wheel, **held))
+            await settle(pilot)
+            assert screen.sheet.top == top
+            assert f"{top} lines above" in text_of(pilot)
 
 
 async def test_u_takes_the_last_command_back() -> None:

@@ -153,6 +153,26 @@ def test_six_moving_datasets_cost_less_than_4_kb_a_frame(opened: list[Terminal])
     assert len(terminal.sent) - before < 6 * 4000
 
 
+@pytest.mark.parametrize("keys", ["\r", "\rG", "e"])
+def test_the_other_screens_cost_no_more(opened: list[Terminal], keys: str) -> None:
+    """Counted from one header to the next: the dataset screen at both its ends, the failures."""
+    terminal = Terminal("__import__('detailed_run').DetailedRun", fps=2)
+    opened.append(terminal)
+    terminal.until(terminal.shows("elapsed      1s"))
+    for key in keys:
+        terminal.press(key)
+    terminal.until(lambda: not terminal.shows("elapsed")())
+    while terminal.read(0.2):
+        pass
+    before, frames = len(terminal.sent), 0
+    while frames < 8:
+        assert terminal.read()
+        while terminal.read(0.15):
+            pass
+        frames += 1
+    assert len(terminal.sent) - before < frames * 4000
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_drains_and_the_terminal_is_given_back(
     opened: list[Terminal], number: int

@@ -23,7 +23,8 @@ _PARAGRAPH = 6
 def body(snapshot: Snapshot, view: DatasetView, cells: int) -> list[Line]:
     """All sections in `cells`; ages are counted from the snapshot's own time."""
     if cells < TWO_COLUMNS:
-        return _joined([*_work(snapshot, view, cells, _CHART), *_results(snapshot, view, cells)])
+        sections = [*_work(snapshot, view, cells, _CHART), *_results(snapshot, view, cells)]
+        return [exactly(line, cells) for line in _joined(sections)]
     half = (cells - 3) // 2
     left = _joined(_work(snapshot, view, half, _CHART_TALL))
     right = _joined(_results(snapshot, view, cells - 3 - half))

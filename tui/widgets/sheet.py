@@ -15,7 +15,7 @@ from engine.snapshot import Snapshot
 from tui.draw import keybar
 from tui.draw.alarm import Alarm, alarm_line, alarms, calm
 from tui.draw.header import header
-from tui.draw.paint import Line, Span, exactly, line_width, plain
+from tui.draw.paint import Line, exactly, plain
 from tui.palette import Palette
 from tui.widgets.canvas import Canvas
 
@@ -48,6 +48,7 @@ class Sheet(Container):
         }
         self._body = Canvas(palette, name="body", classes="boxed")
         self._lines: Sequence[Line] = ()
+        self._page: Page | None = None
         self._titles = ("", "")
         self.top = 0
 
@@ -90,7 +91,7 @@ class Sheet(Container):
         """Draw; what did not change is not sent to the terminal."""
         if not self.ready:
             return
-        self._lines = lines
+        self._page, self._lines = page, lines
         self.scroll_by(0)
         self._arrange()
         self._paint(page)
@@ -135,20 +136,22 @@ class Sheet(Container):
             self._body.border_title = Content(f" {titles[0]} ")
             self._body.border_subtitle = Content(f" {place} ") if place else None
 
-    def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """The wheel, where the mouse is on."""
-        self.scroll_by(3)
+        event.stop()
+        self._roll(3)
 
-    def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """The wheel, where the mouse is on."""
-        self.scroll_by(-3)
+        event.stop()
+        self._roll(-3)
+
+    def _roll(self, lines: int) -> None:
+        self.scroll_by(lines)
+        if self._page is not None:
+            self.show(self._page, self._lines)
 
 
 def as_text(lines: Sequence[Line]) -> str:
     """The lines as plain text without blanks at their ends."""
     return "\n".join(plain(line).rstrip() for line in lines)
-
-
-def blank(line: Sequence[Span]) -> bool:
-    """Whether nothing is to be seen on a line."""
-    return not line_width(line) or not plain(line).strip()
