@@ -17,11 +17,8 @@ from tui.digest import digest, read_journal, seen_now
 from tui.headless import Reporter
 from tui.jobs import check_theme
 from tui.memory import last_look, look
-from tui.outlet import can_take
+from tui.outlet import say
 from tui.parting import Exits, Left, Parting
-
-_PATIENCE_S = 2.0
-"""How long the last lines wait for a terminal that does not read."""
 
 _PLAIN: dict[str, Callable[[str | None], Command]] = {
     "pause": commands.Pause,
@@ -82,7 +79,7 @@ def _look_at(run: RemoteRun, folder: Path, theme: str, fps: float, *, read_only:
     exits = Exits(remote=True, steers=not read_only, lost=lambda: divert((0, 1, 2)))
     left = show(run, theme=theme, fps=fps, exits=exits, greeting=greeting)
     look(folder, seen_now(run.snapshot()))
-    if left.parting in {Parting.ENDED, Parting.AWAY} and can_take(2, _PATIENCE_S):
+    if left.parting in {Parting.ENDED, Parting.AWAY}:
         _say_farewell(run, folder, summary=left.summary)
     return left
 
@@ -90,10 +87,10 @@ def _look_at(run: RemoteRun, folder: Path, theme: str, fps: float, *, read_only:
 def _say_farewell(run: RemoteRun, folder: Path, *, summary: bool) -> None:
     """What stays in the scrollback: how the run ended, or that it goes on."""
     if run.ended or summary:
-        Reporter(as_json=False).summary(run.snapshot())
+        Reporter(as_json=False, err=say).summary(run.snapshot())
     if not run.ended:
         where = shlex.quote(str(folder))
-        sys.stderr.write(f"the run goes on; eaglegen-tui attach {where} shows it again\n")
+        say(f"the run goes on; eaglegen-tui attach {where} shows it again\n")
 
 
 def _number(value: str) -> int:

@@ -16,12 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tui.outlet import RESTORE, can_take
+from tui.outlet import RESTORE, say
 from tui.signals import routed
 
 LOG = "run.log"
 """Where a run without a terminal tells its story, in the run directory."""
-_PATIENCE_S = 2.0
 _SCREEN = (0, 1, 2)
 
 
@@ -89,13 +88,13 @@ def _wait(child: int, line: socket.socket, attributes: list[Any] | None) -> int:
     with routed(forward, signal.SIGTERM, signal.SIGHUP), line:
         farewell = _all(line)
         if farewell:
-            _say(farewell)
+            say(farewell)
             return 0
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code >= 0:
         return code
     _rescue(attributes)
-    _say(f"the run's process was killed by signal {-code}; the same command goes on with it\n")
+    say(f"the run's process was killed by signal {-code}; the same command goes on with it\n")
     return 128 - code
 
 
@@ -120,13 +119,7 @@ def _rescue(attributes: list[Any] | None) -> None:
         return
     with suppress(termios.error):
         termios.tcsetattr(0, termios.TCSANOW, attributes)
-    _say(RESTORE)
-
-
-def _say(text: str) -> None:
-    with suppress(OSError):  # a terminal that is gone or stalled must not hold the shell
-        if can_take(2, _PATIENCE_S):
-            os.write(2, text.encode())
+    say(RESTORE)
 
 
 def terminals() -> tuple[int, ...]:

@@ -21,14 +21,11 @@ from engine.snapshot import Snapshot
 from tui.detach import UNTETHERED, Tether, tether
 from tui.digest import seen_now
 from tui.memory import Recent, look, remember
-from tui.outlet import can_take
+from tui.outlet import say
 from tui.parting import Parting
 
 if TYPE_CHECKING:
     from tui.background import Background
-
-_PATIENCE_S = 2.0
-"""How long the summary waits for a terminal that does not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +117,8 @@ def _show(run: EngineThread, back: Background, theme: str, fps: float) -> Partin
     exits = Exits(background=back.possible, lost=back.lose, abandon=run.abandon)
     left = show(run, theme=theme, fps=fps, exits=exits)
     look(Path(run.snapshot().output), seen_now(run.snapshot()))
-    if (run.ended or left.summary) and can_take(2, _PATIENCE_S):
-        Reporter(as_json=False).summary(run.snapshot())
+    if run.ended or left.summary:
+        Reporter(as_json=False, err=say).summary(run.snapshot())
     return Parting.ENDED if run.ended else left.parting
 
 
@@ -130,12 +127,11 @@ def _go_on(back: Background, parting: Parting, snapshot: Snapshot) -> None:
     if parting is Parting.CRASHED:
         back.by_crash()
         where = shlex.quote(snapshot.output)
-        sys.stderr.write(
+        say(
             f"the screen failed; the run goes on without it (process {os.getpid()}).\n"
             "ctrl+c drains it, twice stops it; in another terminal:\n"
             f"  eaglegen-tui attach {where}\n"
         )
-        sys.stderr.flush()
     elif parting is Parting.LOST:
         back.by_hangup()
     else:

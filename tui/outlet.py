@@ -11,6 +11,7 @@ import termios
 from contextlib import suppress
 
 _POLL_S = 0.1
+_REFUSALS = 20
 _CHUNK = 256
 """Bytes that a terminal which says it can be written to takes at once, or nearly always."""
 PUSH_TITLE, POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
@@ -46,7 +47,7 @@ class Outlet:
         """Write it all, as fast as the terminal takes it, or until this is given up."""
         rest = memoryview(text.encode("utf-8", "replace"))
         while rest and self._patient and not self.gone:
-            rest = rest[self._put(rest, _POLL_S) :]
+            rest = rest[self.put(rest, _POLL_S) :]
 
     def flush(self) -> None:
         """Nothing waits here."""
@@ -63,7 +64,7 @@ class Outlet:
         """Write a few bytes past whatever the terminal has not read; what waited there is lost."""
         with suppress(termios.error, OSError):
             termios.tcflush(self._fd, termios.TCOFLUSH)
-        self._put(memoryview(text.encode()), 0.0)
+        self.put(memoryview(text.encode()), 0.0)
 
     def close(self) -> None:
         """Close the descriptor; a second time does nothing."""
@@ -72,7 +73,8 @@ class Outlet:
             self._patient = False
             os.close(self._fd)
 
-    def _put(self, data: memoryview, wait_s: float) -> int:
+    def put(self, data: memoryview, wait_s: float) -> int:
+        """Write what the terminal takes now, or within `wait_s` seconds; returns how much."""
         try:
             _, ready, _ = select.select([], [self._fd], [], wait_s)
             return os.write(self._fd, data[: self._chunk]) if ready else 0
@@ -93,9 +95,11 @@ def is_gone(descriptor: int) -> bool:
         return True
 
 
-def can_take(descriptor: int, wait_s: float) -> bool:
-    """Whether something can be written within that time; True for what is no terminal."""
-    try:
-        return bool(select.select([], [descriptor], [], wait_s)[1])
-    except (OSError, ValueError):
-        return False
+def say(text: str) -> None:
+    """Write to stderr, and give up where nothing is taken for a while: last words hold nobody."""
+    outlet = Outlet(2)
+    rest, refused = memoryview(text.encode("utf-8", "backslashreplace")), 0
+    while rest and refused < _REFUSALS and not outlet.gone:
+        taken = outlet.put(rest, _POLL_S)
+        rest, refused = rest[taken:], 0 if taken else refused + 1
+    outlet.close()

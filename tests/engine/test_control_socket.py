@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import stat
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -232,17 +233,24 @@ def test_a_viewer_that_reads_nothing_neither_piles_up_nor_delays(
         assert kept < 20
 
 
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A runtime folder with a short path, whatever pytest's own folders are called."""
+    with tempfile.TemporaryDirectory(prefix="eg") as name:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", name)
+        yield Path(name)
+
+
 def test_a_path_too_long_for_a_socket_goes_to_the_runtime_folder(
-    tmp_path: Path, provider: Simulator, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, provider: Simulator, runtime: Path
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     folder = tmp_path / ("deep" * 20) / ("deeper" * 10)
     folder.mkdir(parents=True)
     run = start(folder, provider)
     out = folder / "out"
     place = find(out)
     assert (out / POINTER).read_text().strip() == str(place)
-    assert place.parent.parent == tmp_path
+    assert place.parent.parent == runtime
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
     assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
     assert "paused" in ask(out, Pause())
@@ -251,10 +259,8 @@ def test_a_path_too_long_for_a_socket_goes_to_the_runtime_folder(
     assert not (out / POINTER).exists()
 
 
-def test_a_runtime_folder_of_somebody_else_is_not_used(
-    tmp_path: Path, provider: Simulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+@pytest.mark.usefixtures("runtime")
+def test_a_runtime_folder_of_somebody_else_is_not_used(tmp_path: Path, provider: Simulator) -> None:
     folder = tmp_path / ("deep" * 30)
     folder.mkdir()
     run = start(folder, provider)

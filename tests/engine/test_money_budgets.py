@@ -146,7 +146,7 @@ def test_rows_without_a_cost_count_against_the_cap(tmp_path: Path) -> None:
 
 
 def test_the_projected_cost_nears_what_it_comes_to(tmp_path: Path) -> None:
-    with desk_of(tmp_path, latency=slow(0.05)) as (desk, _):
+    with desk_of(tmp_path, latency=slow(0.03)) as (desk, _):
         lay(desk, 150, 150, limits={"concurrency": 8})
         with working(desk) as run:
             until(lambda: run.snapshot().datasets[0].ok >= 75, "half of the first dataset")

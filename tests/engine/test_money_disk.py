@@ -59,6 +59,7 @@ def test_a_full_disk(tmp_path: Path, desk: Desk, provider: Simulator) -> None:
         assert_whole(disk, process, provider)
 
 
+@pytest.mark.slow
 def test_a_disk_that_turns_read_only(tmp_path: Path, desk: Desk, provider: Simulator) -> None:
     with disk_at(tmp_path / "disk", "64m") as disk:
         process = disk.begin(desk, "--headless", "--concurrency", 2)

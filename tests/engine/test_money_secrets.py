@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -57,17 +57,21 @@ def assert_nowhere(desk: Desk, *said: str) -> None:
         assert not [form for form in forms if form in content], name
 
 
-def asked_with_key(desk: Desk, prompts: int = 2) -> tuple[str, ...]:
-    """Run the desk's manifest with the key; returns what was said on the way and at the end."""
-    desk.asking(prompts, endpoint=PLAIN, limits={"max_attempts": 1, "concurrency": 1})
+def told_with_key(desk: Desk, forms: Iterable[str]) -> str:
+    """Ask one prompt for each form that the endpoint quotes the key in; what the screen shows."""
+    rows = [{"prompt": form} for form in forms]
+    source = desk.source("a.jsonl", rows)
+    desk.manifest(
+        {"name": "A", "source": source, "prompts": len(rows)},
+        endpoint=PLAIN,
+        limits={"max_attempts": 1, "concurrency": 1},
+    )
     with working(desk, key=KEY) as run:
         assert run.join(60)
-    snapshot = run.snapshot()
-    return snapshot.reason, repr(snapshot), repr(run.error)
+    return repr(run.snapshot()) + repr(run.error)
 
 
-@pytest.mark.parametrize("form", QUOTED)
-def test_a_key_in_a_reply(tmp_path: Path, form: str) -> None:
+def test_a_key_in_a_reply(tmp_path: Path) -> None:
     """Whatever the encoder: the text of a row that quotes the key does not have it."""
 
     def answer(asked: Asked) -> Answer:
@@ -75,30 +79,29 @@ def test_a_key_in_a_reply(tmp_path: Path, form: str) -> None:
             return models()
         status, body = completion("Your key is @@.")
         assert KEY in asked.headers["authorization"]
-        return status, json.dumps(body).replace("@@", QUOTED[form]).encode()
+        return status, json.dumps(body).replace("@@", QUOTED[asked.text]).encode()
 
     with answering(answer) as endpoint, Desk(tmp_path, endpoint.base_url) as desk:
-        said = asked_with_key(desk)
-        assert len(desk.files.all("rows")) == 2
-        assert "Your key is " in desk.files.all("rows")[0]["content"]
-        assert_nowhere(desk, *said)
+        said = told_with_key(desk, QUOTED)
+        assert [row["content"] for row in desk.files.all("rows")] == ["Your key is ***."] * 4
+        assert_nowhere(desk, said)
 
 
-@pytest.mark.parametrize("form", [*QUOTED, *PAGES])
-@pytest.mark.parametrize("status", [200, 403, 429, 500])
-def test_a_key_in_a_refusal(tmp_path: Path, form: str, status: int) -> None:
+@pytest.mark.parametrize("status", [200, 422, 500])
+def test_a_key_in_a_refusal(tmp_path: Path, status: int) -> None:
     def answer(asked: Asked) -> Answer:
         if asked.body is None:
             return models()
         error = json.dumps({"error": {"message": "wrong key @@", "code": 400}})
-        return status, PAGES.get(form, error.replace("@@", QUOTED.get(form, ""))).encode()
+        quoted = QUOTED.get(asked.text, "")
+        return status, PAGES.get(asked.text, error.replace("@@", quoted)).encode()
 
     with answering(answer) as endpoint, Desk(tmp_path, endpoint.base_url) as desk:
-        desk.asking(1, endpoint=PLAIN, limits={"max_attempts": 1})
-        with working(desk, key=KEY) as run:
-            assert run.join(0.5) or run.snapshot()
-        assert_nowhere(desk, repr(run.snapshot()))
-        assert len(desk.files.all("attempts")) >= 1
+        said = told_with_key(desk, [*QUOTED, *PAGES])
+        attempts = desk.files.all("attempts")
+        assert len(attempts) == len(desk.files.all("failures")) == len(QUOTED) + len(PAGES)
+        assert sum("***" in attempt["message"] for attempt in attempts) >= len(QUOTED)
+        assert_nowhere(desk, said)
 
 
 def test_a_key_in_a_header(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ class Outcome:
 def working(desk: Desk, *, key: str | None = None, **options: Any) -> Iterator[EngineThread]:
     """A session that is stopped at the end of the context, if it has not ended by then."""
     plan = make_plan(load_manifest(desk.folder / "manifest.toml"), Options(**options))
-    run = EngineThread(plan, key=key, reader=reader_for(plan.manifest, Settings()))
+    run = EngineThread(plan, key=key, reader=reader_for(plan.manifest, Settings()), seed=1)
     run.start()
     try:
         yield run

@@ -232,6 +232,7 @@ def test_a_crash_of_the_screen_leaves_the_run_going_in_lines(
 def test_ctrl_c_drains_a_run_whose_screen_crashed(
     desk: Desk, opened: Callable[[Terminal], Terminal]
 ) -> None:
+    desk.asking(900, endpoint={"api": "openai"}, limits={"concurrency": FLYING})
     terminal = opened(command(desk, "run", "manifest.toml", before=CRASHING))
     terminal.until("the screen failed")
     terminal.press("\x03")

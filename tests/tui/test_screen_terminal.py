@@ -198,8 +198,9 @@ def test_a_terminal_that_stops_reading_stops_neither_keys_nor_signals(
     def counts() -> list[int]:
         return [int(word) for word in tally.read_text().split()] or [0, 0]
 
-    polls = counts()[0]
-    wait_for(lambda: counts()[0] > polls + 900)
+    looks = counts()[0]
+    # two looks a frame: about six seconds fill the terminal, the rest is a stall worth a message
+    wait_for(lambda: counts()[0] > looks + 1600)
     os.kill(terminal.pid, signal.SIGTERM)
     wait_for(lambda: counts()[1:] == [1])
     terminal.until(terminal.shows("the terminal stalled for"))
