@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from engine.check_hosts import Host, read_host, why_not
+from engine.checks.hosts import Host, read_host, why_not
 from engine.client import Client, Exchange, Failure
 from engine.errors import EndpointError
 from engine.faults import FAMILIES, Fault, Scope, fault_of_exception

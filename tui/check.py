@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.check import Report, check
-from engine.check_budget import assumptions
-from engine.check_findings import Finding, Level
-from engine.check_record import report_record
-from engine.check_tokens import Served
+from engine.checks.budget import assumptions
+from engine.checks.check import Report, check
+from engine.checks.findings import Finding, Level
+from engine.checks.record import report_record
+from engine.checks.tokens import Served
 from engine.clock import SystemClock
 from engine.format import char_width, plural, safe_text, width
 from engine.jsonlines import dump_line

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.check import Report
-from engine.check_hosts import PER_MILLION, Host
-from engine.check_money import Need, Part
-from engine.check_sources import Scan
+from engine.checks.check import Report
+from engine.checks.hosts import PER_MILLION, Host
+from engine.checks.money import Need, Part
+from engine.checks.sources import Scan
 from engine.format import UNKNOWN, compact, money, pad, safe_text, thousands, width
 
 _GAP = 2

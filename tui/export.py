@@ -9,6 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine.audits.survey import make_kit, processes_for
+from engine.audits.verify import read_run
+from engine.audits.workers import workers
 from engine.errors import ExitCode, UsageError
 from engine.export.account import left_out_words
 from engine.export.catalogue import format_named
@@ -21,9 +24,6 @@ from engine.jsonlines import dump_line
 from engine.manifest import Manifest
 from engine.rundir import is_held
 from engine.settings import load_settings
-from engine.survey import make_kit, processes_for
-from engine.verify import read_run
-from engine.workers import workers
 
 
 @dataclass(frozen=True, slots=True)

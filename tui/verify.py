@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine.audits.survey import make_kit, processes_for
+from engine.audits.verify import DatasetReport, ProviderReport, Report, read_run, verify_run
+from engine.audits.workers import workers
 from engine.errors import ExitCode
 from engine.format import compact, percent, plural, safe_text, thousands
 from engine.jsonlines import dump_line
 from engine.rundir import is_held
 from engine.settings import load_settings
-from engine.survey import make_kit, processes_for
-from engine.verify import DatasetReport, ProviderReport, Report, read_run, verify_run
-from engine.workers import workers
 
 _GRADES = ("engine", "matched", "ambiguous", "mismatch", "unverified")
 _FAULTS_SHOWN = 20

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.audits.survey import Survey
 from engine.export.catalogue import REASONS, Format
 from engine.export.making import Made
 from engine.export.readback import FileReport
 from engine.format import plural
-from engine.survey import Survey
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from engine.survey import Kit
+from engine.audits.survey import Kit
 from engine.tokens import kimi
 from engine.tokens.grades import Graded
 from engine.tokens.layouts import CLOSE, END, OPEN, Answer, layouts

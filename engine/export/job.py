@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine.audits.survey import DatasetSurvey, Kit, Survey, survey
+from engine.audits.workers import Workers
 from engine.errors import EaglegenError, UsageError
 from engine.export.account import (
     Counts,
@@ -32,8 +34,6 @@ from engine.export.shards import LinesFile, ShardLimits, ShardWriter
 from engine.export.sidecar import check_output, publish
 from engine.manifest import Manifest
 from engine.rundir import RUN, read_json
-from engine.survey import DatasetSurvey, Kit, Survey, survey
-from engine.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from engine.audits.survey import Batch, Kit, rows_of
 from engine.export.catalogue import Format, format_named
 from engine.export.example import Example, LeftOutError
 from engine.export.selection import Selection
-from engine.survey import Batch, Kit, rows_of
 
 
 class Made(NamedTuple):

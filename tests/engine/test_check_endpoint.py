@@ -11,12 +11,12 @@ import pytest
 from check_desk import NOW, failures, look, of, one, sources
 from e2e_provider import playing
 
-from engine.check_account import account_findings, read_account
-from engine.check_findings import Level
-from engine.check_hosts import read_host
-from engine.check_model import lookalikes, model_findings, read_model
-from engine.check_pages import Page, Pages
-from engine.check_route import Demand, plan_route, route_findings
+from engine.checks.account import account_findings, read_account
+from engine.checks.findings import Level
+from engine.checks.hosts import read_host
+from engine.checks.model import lookalikes, model_findings, read_model
+from engine.checks.pages import Page, Pages
+from engine.checks.route import Demand, plan_route, route_findings
 from engine.clock import iso
 from engine.manifest import Endpoint
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.check_hosts import Host, price, read_host, why_not
+from engine.checks.hosts import Host, price, read_host, why_not
 from engine.simulator import catalog
 from engine.simulator.routing import NoRouteError, route
 from engine.simulator.scenario import Host as Played

@@ -14,11 +14,11 @@ from e2e_provider import playing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.check_budget import assumptions, money_findings
-from engine.check_findings import Finding, Level, exit_code, fail, ok
-from engine.check_money import Estimate, Need, estimate
-from engine.check_pilot import Pilot, read_pilot, spread
-from engine.check_route import Offer
+from engine.checks.budget import assumptions, money_findings
+from engine.checks.findings import Finding, Level, exit_code, fail, ok
+from engine.checks.money import Estimate, Need, estimate
+from engine.checks.pilot import Pilot, read_pilot, spread
+from engine.checks.route import Offer
 from engine.errors import ExitCode
 
 PER_M = 1e-6

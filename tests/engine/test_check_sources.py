@@ -14,8 +14,8 @@ from e2e_desk import Desk
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.check_findings import Level
-from engine.check_tokens import PromptCounter
+from engine.checks.findings import Level
+from engine.checks.tokens import PromptCounter
 from engine.manifest import Endpoint
 from engine.prompts import make_prompt, served_messages
 from engine.tokens.reader import TokenReader

@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from export_cases import kit_of, made, row_of, run_folder, user
 
+from engine.audits.survey import make_kit
+from engine.audits.verify import read_run
+from engine.audits.workers import Inline, workers
 from engine.errors import EaglegenError, UsageError
 from engine.export import job
 from engine.export.catalogue import FORMATS, format_named
@@ -19,9 +22,6 @@ from engine.export.job import Request, export_run
 from engine.export.readback import read_back
 from engine.export.selection import selection_of
 from engine.export.shards import ShardLimits, shards_at
-from engine.survey import make_kit
-from engine.verify import read_run
-from engine.workers import Inline, workers
 
 Record = dict[str, Any]
 

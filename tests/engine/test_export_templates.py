@@ -10,8 +10,8 @@ from export_cases import CALL, SECTION, TOOL, example_of, kit_of, made, row_of, 
 from jinja_generation import render
 from kimi_cases import golden, ids
 
+from engine.audits.survey import Kit
 from engine.export.chat_template import chat_template
-from engine.survey import Kit
 from engine.tokens.template import render_prompt
 from engine.tokens.tool_declaration import declare_tools
 

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 from e2e_desk import Desk, until
 from e2e_files import assert_accounted
-from e2e_provider import arrived, is_idle, playing, slow
+from e2e_provider import is_idle, playing, slow
 from money_engine import Outcome, ending, engine_on, working
+from money_kills import CONCURRENCY, HOSTS, killed
 from money_line import Line, line_to
 from money_tap import tapped
 
@@ -22,11 +22,6 @@ from engine.simulator import Simulator
 from tui.headless import closing_line
 
 TEXT_ONLY = {"tokenizer": "none"}
-HOSTS = [
-    {"name": "SiliconFlow", "tag": "siliconflow/int4"},
-    {"name": "AtlasCloud", "tag": "atlas-cloud/int4"},
-    {"name": "Novita", "tag": "novita"},
-]
 
 
 @contextmanager
@@ -178,57 +173,25 @@ def test_a_bad_reply_that_the_cache_holds_is_forgotten_first(tmp_path: Path, fau
         assert provider.ledger.cached == 0
 
 
-class Killed:
-    """A run with every kind of trouble that is killed with SIGKILL at random moments."""
-
-    def __init__(self, desk: Desk, provider: Simulator, seed: int) -> None:
-        self.desk, self.provider = desk, provider
-        self.draw = Random(seed)
-        self.times = 0
-
-    def once(self, after: int) -> None:
-        """Start the run, kill it once about `after` more requests have come."""
-        goal = arrived(self.provider) + after
-        process = self.desk.begin("--headless")
-        until(lambda: arrived(self.provider) >= goal or not process.running, f"{after} requests")
-        process.kill()
-        self.times += process.popen.returncode < 0
-
-
-def killed_run(folder: Path, *, prompts: int, kills: int, seed: int) -> None:
-    hosts = [*HOSTS[:2], {**HOSTS[2], "faults": {"bad_gateway": 0.8}}]
-    faults = {"reset_in_body": 0.03, "close": 0.03}
-    with desk_of(
-        folder, providers=hosts, faults=faults, latency=slow(0.5), generation_delay_s=0.2
-    ) as (desk, provider):
-        texts = [f"Question {n}" for n in range(prompts)] + [f"Question {n}" for n in range(10)]
-        source = desk.source("a.jsonl", [{"prompt": text} for text in texts])
-        desk.manifest(
-            {"name": "A", "source": source, "prompts": len(texts)},
-            endpoint=TEXT_ONLY,
-            limits={"concurrency": 16, "request_timeout_s": 3},
-        )
-        story = Killed(desk, provider, seed)
-        for _ in range(kills):
-            story.once(story.draw.randint(1, max(2, prompts // kills)))
-        assert story.times == kills, "a session ended before it was killed"
-        outcome = engine_on(desk)
-        assert outcome.code == 0
-        until(lambda: is_idle(provider), "the provider has finished")
-        rows = outcome.files.all("rows")
-        assert len(rows) == len(texts) == provider.ledger.charged
-        assert Counter(provider.ledger.charges.values()) == {1: prompts - 10, 2: 10}
-        assert sum(r["usage"]["cost"] for r in rows) == pytest.approx(provider.ledger.cost_usd)
-        assert outcome.last.cost_usd == pytest.approx(provider.ledger.cost_usd)
-        # a kill between the line in sent.jsonl and the request leaves nothing for a hit to prove
-        unknown = sum(a["family"] == "unknown" for a in outcome.files.all("attempts"))
-        assert outcome.last.twice_attempts < unknown
-        assert provider.ledger.cached > 0
-        assert any(len(record.get("ignore", ())) for record in outcome.files.all("sent"))
-        assert_accounted(outcome.files)
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_run_killed_twenty_times_pays_once(tmp_path: Path) -> None:
+    """With hosts that are left out of some requests, doubles, and replies lost on their way."""
+    story = killed(tmp_path, prompts=400, kills=20, seed=2, caches=True)
+    assert (story.rows, story.lost, story.doubled) == (story.prompts, 0, 0)
+    assert story.paid_again == 0
+    assert story.told_usd == pytest.approx(story.paid_usd)
+    assert story.hits > 20
+    assert story.left_out > 20
+    # a kill between the line in sent.jsonl and the request leaves nothing for a hit to prove
+    assert story.most_twice < story.unknown
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_runs_killed_twenty_times_pay_once(tmp_path: Path) -> None:
-    killed_run(tmp_path, prompts=400, kills=20, seed=2)
+def test_without_the_cache_only_what_was_in_flight_is_paid_again(tmp_path: Path) -> None:
+    story = killed(tmp_path, prompts=400, kills=20, seed=3, caches=False)
+    assert (story.rows, story.lost, story.doubled) == (story.prompts, 0, 0)
+    assert 0 < story.paid_again <= story.unknown == story.most_twice
+    assert story.unknown <= 20 * CONCURRENCY
+    assert story.told_usd < story.paid_usd

@@ -9,7 +9,7 @@ import pytest
 from distorting_hosts import SIX, Host, rows
 from kimi_cases import VARIANT, vocabulary
 
-from engine.regrade import Learned, Regrader, settle, shape_of
+from engine.audits.regrade import Learned, Regrader, settle, shape_of
 from engine.tokens.final import FinalGrades, final_grades
 from engine.tokens.layouts import answer_of_row
 from engine.tokens.readings import NO_EVIDENCE, Readings

@@ -11,7 +11,7 @@ from export_cases import row_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.rowlines import Piece, lines, parse_row, pieces, read_at, whole_end
+from engine.audits.rowlines import Piece, lines, parse_row, pieces, read_at, whole_end
 
 
 @given(

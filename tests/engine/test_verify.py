@@ -12,10 +12,10 @@ import pytest
 from export_cases import kit_of, manifest, row_of, run_folder, said, user
 from kimi_cases import ids
 
+from engine.audits.survey import Kit, make_kit
+from engine.audits.verify import Report, read_run, verify_run
+from engine.audits.workers import Inline, workers
 from engine.errors import UsageError
-from engine.survey import Kit, make_kit
-from engine.verify import Report, read_run, verify_run
-from engine.workers import Inline, workers
 
 ENGINE = {"exactness": "engine"}
 

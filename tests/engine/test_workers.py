@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from engine.workers import workers
+from engine.audits.workers import workers
 
 
 def base(number: int) -> int:

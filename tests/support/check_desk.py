@@ -8,8 +8,8 @@ from typing import Any
 from e2e_desk import SHARED, Desk
 from pydantic import SecretStr
 
-from engine.check import Report, check
-from engine.check_findings import Finding, Level
+from engine.checks.check import Report, check
+from engine.checks.findings import Finding, Level
 from engine.manifest import load_manifest
 from engine.plan import Options
 from engine.settings import Settings

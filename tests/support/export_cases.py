@@ -11,10 +11,10 @@ from typing import Any
 from engine_parts import dataset_text, manifest_of
 from kimi_cases import vocabulary
 
+from engine.audits.survey import Kit
 from engine.export.catalogue import FORMATS
 from engine.export.example import Example
 from engine.manifest import Endpoint, Manifest
-from engine.survey import Kit
 from engine.tokens.grades import Graded
 from engine.tokens.layouts import answer_of_row
 from engine.tokens.template import render_prompt, with_declared_tools

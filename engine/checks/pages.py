@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.check_hosts import Host
+from engine.checks.hosts import Host
 from engine.client import Client, Exchange, Failure
 from engine.faults import fault_of_exception
 from engine.manifest import Endpoint

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.check_findings import Finding, fail, ok, warn
-from engine.check_pages import Page, Pages
+from engine.checks.findings import Finding, fail, ok, warn
+from engine.checks.pages import Page, Pages
 from engine.families import FAMILIES
 from engine.format import duration, money
 from engine.preflight import AUTH_STATUS

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.check_account import Account, account_findings, read_account
-from engine.check_budget import money_findings
-from engine.check_findings import Finding, exit_code, fail, ok
-from engine.check_local import find_vocabulary, folder_findings, machine_findings
-from engine.check_model import ModelEntry, model_findings, reach_findings, read_model
-from engine.check_money import Estimate, Need, estimate
-from engine.check_pages import Pages, read_pages
-from engine.check_parameters import asked_for, override_findings, spelling_findings
-from engine.check_pilot import Pilot, read_pilot
-from engine.check_route import Demand, Route, plan_route, route_findings
-from engine.check_rows import row_findings
-from engine.check_sources import Scan, Scanner, Window
-from engine.check_tokens import PromptCounter
+from engine.checks.account import Account, account_findings, read_account
+from engine.checks.budget import money_findings
+from engine.checks.findings import Finding, exit_code, fail, ok
+from engine.checks.local import find_vocabulary, folder_findings, machine_findings
+from engine.checks.model import ModelEntry, model_findings, reach_findings, read_model
+from engine.checks.money import Estimate, Need, estimate
+from engine.checks.pages import Pages, read_pages
+from engine.checks.parameters import asked_for, override_findings, spelling_findings
+from engine.checks.pilot import Pilot, read_pilot
+from engine.checks.route import Demand, Route, plan_route, route_findings
+from engine.checks.rows import row_findings
+from engine.checks.sources import Scan, Scanner, Window
+from engine.checks.tokens import PromptCounter
 from engine.client import Client
 from engine.errors import ExitCode, UsageError
 from engine.manifest import Manifest

@@ -12,15 +12,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from engine.audit import ProviderTally, Tally, audit
+from engine.audits.audit import ProviderTally, Tally, audit
+from engine.audits.rowlines import lines, pieces, whole_end
+from engine.audits.survey import DatasetSurvey, Kit, Survey, survey
+from engine.audits.workers import Workers
 from engine.errors import UsageError
 from engine.jsonlines import load_line
 from engine.ledger import ATTEMPTS, FAILURES, ROWS, SENT, split_id
 from engine.manifest import Manifest
-from engine.rowlines import lines, pieces, whole_end
 from engine.rundir import RUN, STATUS, read_json
-from engine.survey import DatasetSurvey, Kit, Survey, survey
-from engine.workers import Workers
 
 FAULTS_KEPT = 1000
 UNNAMED = "unnamed"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.check_findings import SENTENCE, Finding, fail, ok, warn
-from engine.check_pilot import Pilot
-from engine.check_sources import Scan, Window
+from engine.checks.findings import SENTENCE, Finding, fail, ok, warn
+from engine.checks.pilot import Pilot
+from engine.checks.sources import Scan, Window
 from engine.format import percent, plural, safe_text, thousands
 from engine.manifest import Dataset
 

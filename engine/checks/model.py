@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.check_account import epoch
-from engine.check_findings import SENTENCE, Finding, fail, ok, warn
-from engine.check_hosts import read_host, whole
-from engine.check_pages import Pages
+from engine.checks.account import epoch
+from engine.checks.findings import SENTENCE, Finding, fail, ok, warn
+from engine.checks.hosts import read_host, whole
+from engine.checks.pages import Pages
 from engine.families import FAMILIES
 from engine.format import duration, safe_text
 from engine.manifest import Endpoint

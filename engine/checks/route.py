@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.check_findings import Finding, fail, ok, warn
-from engine.check_hosts import Host, is_named, why_not
-from engine.check_model import ModelEntry
-from engine.check_pages import Pages
-from engine.check_parameters import dropped
+from engine.checks.findings import Finding, fail, ok, warn
+from engine.checks.hosts import Host, is_named, why_not
+from engine.checks.model import ModelEntry
+from engine.checks.pages import Pages
+from engine.checks.parameters import dropped
 from engine.format import plural
 from engine.manifest import Endpoint
 

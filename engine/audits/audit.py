@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.survey import Batch, Codes, Kit, rows_of
+from engine.audits.survey import Batch, Codes, Kit, rows_of
 from engine.tokens.engine_ids import ids_decode_to_text
 from engine.tokens.grades import Graded
 from engine.tokens.layouts import Answer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.check_findings import Finding, fail, ok, warn
-from engine.check_money import (
+from engine.checks.findings import Finding, fail, ok, warn
+from engine.checks.money import (
     CONTENT_SHARE,
     HELD_SHARE,
     PLAIN_TOKENS,

@@ -9,16 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, get_args
 
+from engine.audits.regrade import Learned, Regrader, Verdict, settle, shape_of
+from engine.audits.rowlines import Piece, lines, parse_row, pieces, read_at, whole_end
+from engine.audits.workers import Workers, usable_cores
 from engine.ledger import ROWS
 from engine.manifest import Endpoint, Manifest
-from engine.regrade import Learned, Regrader, Verdict, settle, shape_of
-from engine.rowlines import Piece, lines, parse_row, pieces, read_at, whole_end
 from engine.tokens.grades import Exactness, Graded
 from engine.tokens.layouts import Answer, answer_of_row
 from engine.tokens.pieces import Encoder
 from engine.tokens.prompt_check import shape_of as prompt_shape_of
 from engine.tokens.readings import NO_EVIDENCE, Readings
-from engine.workers import Workers, usable_cores
 
 PROBLEMS_KEPT = 1000
 """Unreadable or doubled lines of a dataset that are remembered one by one; all are counted."""

@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.check_findings import SENTENCE, Finding, fail, ok, warn
-from engine.check_money import Estimate
+from engine.checks.findings import SENTENCE, Finding, fail, ok, warn
+from engine.checks.money import Estimate
 from engine.client import ensure_descriptors
 from engine.errors import UsageError, VocabularyError
 from engine.format import safe_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from engine.check_pilot import Pilot
-from engine.check_tokens import Measure, PromptCounter, Served
+from engine.checks.pilot import Pilot
+from engine.checks.tokens import Measure, PromptCounter, Served
 from engine.errors import SourceError
 from engine.manifest import Dataset, Manifest
 from engine.prompts import InvalidRow, Prompt

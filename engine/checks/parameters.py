@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from engine.check_findings import Finding, fail, warn
-from engine.check_hosts import Host
+from engine.checks.findings import Finding, fail, warn
+from engine.checks.hosts import Host
 from engine.manifest import Endpoint
 
 _SUPPORTED = frozenset(

@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from engine.check import Report
-from engine.check_budget import assumptions
-from engine.check_hosts import PER_MILLION, Host
-from engine.check_money import Cases, Estimate, Need, Part
-from engine.check_sources import Scan
+from engine.checks.budget import assumptions
+from engine.checks.check import Report
+from engine.checks.hosts import PER_MILLION, Host
+from engine.checks.money import Cases, Estimate, Need, Part
+from engine.checks.sources import Scan
 
 
 def report_record(report: Report, *, shown: bool) -> dict[str, Any]:

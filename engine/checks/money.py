@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from engine.check_pilot import ENOUGH, Pilot, Spread, spread
-from engine.check_route import Offer, Span
+from engine.checks.pilot import ENOUGH, Pilot, Spread, spread
+from engine.checks.route import Offer, Span
 from engine.held import DOUBLING_S
 from engine.limits import START
 from engine.plan import DEFAULT_MAX_TOKENS

@@ -1,0 +1,1 @@
+"""Everything that can be known before spending: `eaglegen-tui check`."""
