@@ -10,6 +10,7 @@ from functools import partial
 from engine.breaker import Breakers
 from engine.client import Client
 from engine.clock import Clock, local_hm, randomness
+from engine.deadline import deadline_s
 from engine.feeder import Feeder
 from engine.gate import Gate, dataset_stats
 from engine.journal import Journal, skipped_earlier
@@ -21,7 +22,7 @@ from engine.plan import DatasetPlan, Plan
 from engine.reading import Reader
 from engine.records import unknown_record
 from engine.request import Asking
-from engine.resend import Traces, resend_after_s
+from engine.resend import Traces
 from engine.retry import RetryPolicy
 from engine.rundir import EVENTS, HISTORY
 from engine.schedule import Queue, Schedule
@@ -111,7 +112,7 @@ def _feeder(
         ledger.failed.clear()
     timeout = plan.manifest.limits.request_timeout_s
     # a cached resend is free only once the first request has ended
-    resend_after = resend_after_s(timeout, ledger.latency) if asking.caches else 0.0
+    resend_after = deadline_s(timeout, ledger.latency) if asking.caches else 0.0
     return Feeder(
         plan.manifest,
         dataset.dataset,

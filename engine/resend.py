@@ -33,10 +33,13 @@ def unseen(fault: Fault) -> bool:
     return may_be_billed(fault.status, fault.cost, sent=fault.sent)
 
 
-def resend_after_s(request_timeout_s: float, latency: Quantiles) -> float:
-    """Seconds after its start at which a request that we lost sight of has surely finished."""
+def resend_after_s(request_timeout_s: float, latency: Quantiles, generated: Quantiles) -> float:
+    """Seconds after its start at which a request that we lost sight of has surely finished.
+
+    `latency` is that of all sessions' rows, `generated` without what came from the cache.
+    """
     longest = deadline_s(request_timeout_s, latency)
-    slowest = latency.quantile(1.0) if latency.count >= KNOWN_AFTER else None
+    slowest = generated.quantile(1.0) if generated.count >= KNOWN_AFTER else None
     return longest if slowest is None else min(longest, SLOWEST * slowest)
 
 
@@ -90,7 +93,10 @@ class Traces:
         trace = self._of(identifier)
         lost = unseen(fault)
         trace.unseen += lost
-        trace.repeat = lost and self._caches and not trace.spoilt
+        if trace.spoilt or (fault.provider and not lost):
+            trace.repeat = False  # a host was asked, so the cache has nothing, or nothing good
+        elif lost:
+            trace.repeat = self._caches
 
     def unseen(self, identifier: str) -> int:
         """Earlier attempts of the generation that may have been billed unseen."""

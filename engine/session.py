@@ -71,7 +71,8 @@ class Session:
     def resend_after_s(self, dataset: str) -> float:
         """Seconds after its start before a request that we lost sight of may be sent again."""
         limits = self.plan.manifest.limits
-        return resend_after_s(limits.request_timeout_s, self.stats.datasets[dataset].latency)
+        stats = self.stats.datasets[dataset]
+        return resend_after_s(limits.request_timeout_s, stats.latency, stats.generated)
 
     def expectation(self, plan: DatasetPlan, factor: int, *, tools: bool) -> Expectation:
         """What a reply must look like to be this model's answer."""

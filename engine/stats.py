@@ -75,6 +75,8 @@ class DatasetStats:
         self.rate = Axis(start)
         self.recent = Recent()
         self.latency = Quantiles()
+        self.generated = Quantiles()
+        """Seconds of the replies that were generated for this session."""
         self.tokens = Expectation(worst_tokens)
         self.costs = Expectation(worst_cost)
         self.verdicts = VerdictBook()
@@ -168,7 +170,9 @@ class RunStats:
             totals.exportable_tokens += tokens
         stats.rate.add(now, 1)
         stats.recent.add(now, 1)
-        stats.latency.add(event.latency_s)
+        if not event.cached:  # a hit says nothing of how long a generation takes
+            stats.latency.add(event.latency_s)
+            stats.generated.add(event.latency_s)
         stats.tokens.add(tokens, event.latency_s)
         if event.cost is not None:
             stats.costs.add(event.cost, event.latency_s)

@@ -31,6 +31,28 @@ def broken(snapshot):
 app.title, app.NAME_S = broken, 0.1
 """
 
+STALLING = """
+import os, pathlib, threading, tui.app as app
+pause, show = threading.Event(), app.show
+def fill():
+    while not pathlib.Path("fill").exists():
+        pause.wait(0.02)
+    terminal = os.open(os.ttyname(2), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    refused = 0
+    while refused < 50:
+        try:
+            os.write(terminal, b"x" * 64)
+        except BlockingIOError:
+            refused += 1
+            pause.wait(0.01)
+    pathlib.Path("full").touch()
+def full_screen(*run, **how):
+    threading.Thread(target=fill, daemon=True).start()
+    return show(*run, **how)
+app.show = full_screen
+"""
+"""Fills the terminal to the brim as soon as there is a file `fill`."""
+
 
 @pytest.fixture
 def provider() -> Iterator[Simulator]:
@@ -240,17 +262,14 @@ def test_ctrl_c_drains_a_run_whose_screen_crashed(
     assert terminal.end() == 130
 
 
-@pytest.mark.slow
 def test_leaving_while_the_terminal_is_stalled_ends_all_the_same(
     desk: Desk, opened: Callable[[Terminal], Terminal]
 ) -> None:
-    crowded = "import tui.app as a; old = a.show\n"
-    crowded += "a.show = lambda run, **k: old(run, **(k | {'fps': 60}))\n"
-    crowded += "a.TightUpdate = lambda update: update"  # whole lines: the pty is full at once
-    terminal = opened(command(desk, "run", "manifest.toml", before=crowded))
+    terminal = opened(command(desk, "run", "manifest.toml", before=STALLING))
     running(desk, terminal)
-    wait_for(lambda: rows(desk) == PROMPTS)
-    wait_for(lambda: desk.files.status()["state"] == "done")
+    (desk.folder / "fill").touch()
+    wait_for((desk.folder / "full").exists)
+    wait_for(lambda: not is_held(desk.files.folder))
     os.write(terminal.fd, b"q")
     assert terminal.wait() == 0
     while terminal.read(0.5):
