@@ -32,6 +32,8 @@ class Settings(BaseSettings):
     """API key that is sent to openrouter.ai only."""
     theme: str = "dark"
     """Colour theme: dark, light, or the name of a file in the theme folder."""
+    ascii: bool = False
+    """Draw the screen with ASCII characters only, for terminals and fonts without others."""
     fps: float = Field(default=2.0, gt=0, le=10)
     """How often the screen is drawn, per second."""
     interval_s: float = Field(default=5.0, gt=0)

@@ -67,13 +67,22 @@ def show(
     exits: Exits | None = None,
     greeting: str = "",
     on_end: OnEnd | None = None,
+    ascii: bool = False,  # noqa: A002 - the word that people know
 ) -> Left:
     """Show the run until the screen is left in one way or another; restores the terminal.
 
     `greeting` is the first message. Call it in the main thread: SIGINT, SIGTERM and SIGHUP are
     the screen's for as long as it is there.
     """
-    app = EaglegenApp(handle, theme=theme, fps=fps, on_end=on_end, exits=exits, greeting=greeting)
+    app = EaglegenApp(
+        handle,
+        theme=theme,
+        fps=fps,
+        on_end=on_end,
+        exits=exits,
+        greeting=greeting,
+        ascii=ascii,
+    )
     with routed(app.signalled, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         try:
             app.run(mouse=False)

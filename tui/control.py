@@ -11,7 +11,7 @@ from engine import commands
 from engine.commands import Command
 from engine.errors import ExitCode, UsageError
 from engine.remote import RemoteRun, ask
-from engine.settings import load_settings
+from engine.settings import Settings, load_settings
 from tui.detach import divert
 from tui.digest import digest, read_journal, seen_now
 from tui.headless import Reporter
@@ -65,19 +65,28 @@ def attach(folder: Path, *, read_only: bool, theme: str | None) -> int:
     check_theme(theme)
     run = RemoteRun(folder, hz=max(2.0, settings.fps), read_only=read_only)
     try:
-        left = _look_at(run, folder, theme, settings.fps, read_only=read_only)
+        left = _look_at(run, folder, theme, settings, read_only=read_only)
     finally:
         run.close()
     return int(ExitCode.INTERNAL if left.parting is Parting.CRASHED else ExitCode.OK)
 
 
-def _look_at(run: RemoteRun, folder: Path, theme: str, fps: float, *, read_only: bool) -> Left:
+def _look_at(
+    run: RemoteRun, folder: Path, theme: str, settings: Settings, *, read_only: bool
+) -> Left:
     from tui.app import show
 
     told = digest(run.snapshot(), last_look(folder), read_journal(folder))
     greeting = f"read-only: no key sends anything; {told}" if read_only else told
     exits = Exits(remote=True, steers=not read_only, lost=lambda: divert((0, 1, 2)))
-    left = show(run, theme=theme, fps=fps, exits=exits, greeting=greeting)
+    left = show(
+        run,
+        theme=theme,
+        fps=settings.fps,
+        exits=exits,
+        greeting=greeting,
+        ascii=settings.ascii,
+    )
     look(folder, seen_now(run.snapshot()))
     if left.parting in {Parting.ENDED, Parting.AWAY}:
         _say_farewell(run, folder, summary=left.summary)

@@ -28,13 +28,6 @@ def watch(run: EngineThread, *, interval_s: float, as_json: bool) -> int:
         return _report(run, interval_s, Reporter(as_json=as_json, out=_until_closed(run)))
 
 
-def start_and_watch(run: EngineThread, *, interval_s: float, as_json: bool) -> int:
-    """As `watch`, from the start on: no signal ever finds the run without its handler."""
-    with draining_signals(run):
-        run.start()
-        return _report(run, interval_s, Reporter(as_json=as_json, out=_until_closed(run)))
-
-
 def _report(run: EngineThread, interval_s: float, reporter: Reporter) -> int:
     due = 0.0
     while not run.join(_POLL_S):

@@ -101,21 +101,21 @@ def watch(
         run.start()
         started()
         if on_screen:
-            parting = _show(run, back, watching.theme or settings.theme, settings.fps)
+            parting = _show(run, back, watching.theme or settings.theme, settings)
             if parting is Parting.ENDED:
                 return run.exit_code
             _go_on(back, parting, run.snapshot())
         return headless.watch(run, interval_s=interval_s, as_json=watching.as_json)
 
 
-def _show(run: EngineThread, back: Background, theme: str, fps: float) -> Parting:
+def _show(run: EngineThread, back: Background, theme: str, settings: Settings) -> Parting:
     """The screen, from its start to its end, and what it leaves in the scrollback."""
     from tui.app import show
     from tui.headless import Reporter
     from tui.parting import Exits
 
     exits = Exits(background=back.possible, lost=back.lose, abandon=run.abandon)
-    left = show(run, theme=theme, fps=fps, exits=exits)
+    left = show(run, theme=theme, fps=settings.fps, exits=exits, ascii=settings.ascii)
     look(Path(run.snapshot().output), seen_now(run.snapshot()))
     if run.ended or left.summary:
         Reporter(as_json=False, err=say).summary(run.snapshot())
