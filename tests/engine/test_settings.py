@@ -64,7 +64,7 @@ def test_sample_env_holds_every_setting_its_default_and_its_explanation() -> Non
     texts = explained()
     assert texts.keys() == Settings.model_fields.keys()
     assert sample == {
-        variable(name): ("" if field.default is None else str(field.default), texts[name])
+        variable(name): ("" if field.default is None else str(field.default).lower(), texts[name])
         for name, field in Settings.model_fields.items()
     }
 
