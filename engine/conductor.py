@@ -250,7 +250,7 @@ class Conductor:
         for queue in queues:
             close_at_budget(session, queue.name)
             verdicts = session.stats.datasets[queue.name].verdicts
-            if queue.complete:
+            if queue.complete or (session.course.draining and not session.schedule.in_flight):
                 verdicts.finish()
             else:
                 verdicts.resume()

@@ -90,10 +90,10 @@ class Framer:
             endpoint=session.plan.manifest.endpoint.base_url,
             limit_reason=session.limiter.reason,
             in_flight_cost_usd=session.gate.in_flight_cost(),
-            projected_cost_usd=self._projected(views),
+            projected_cost_usd=None if course.draining or course.ended else self._projected(views),
             twice_attempts=sum(count for count, _ in twice),
             twice_usd=_usd(twice),
-            eta_s=_run_eta(views, rows_per_s),
+            eta_s=None if self._halted() else _run_eta(views, rows_per_s),
             paused=session.schedule.paused,
             providers=self._providers(now),
             journal=tuple(session.journal.recent),
@@ -113,7 +113,7 @@ class Framer:
         stats = session.stats.datasets[plan.name]
         totals = stats.totals
         rate = stats.recent.per_second(now)
-        halted = session.schedule.paused or queue.state != "running"
+        halted = self._halted() or queue.state != "running" or not queue.in_flight
         eta, bound = (None, NO_LIMIT) if halted else _eta(plan, queue, stats, rate)
         return DatasetView(
             name=plan.name,
@@ -206,6 +206,11 @@ class Framer:
             prompt_delta=words.prompt_delta,
             state=state,
         )
+
+    def _halted(self) -> bool:
+        """Whether nothing new will start as things are: a forecast would mislead."""
+        course = self._session.course
+        return self._session.schedule.paused or course.draining or course.ended
 
     def _projected(self, views: tuple[DatasetView, ...]) -> float | None:
         """Spent plus what is left at each dataset's mean cost a row; None while unknown."""

@@ -187,6 +187,8 @@ def load_manifest(path: Path) -> Manifest:
         raise ManifestError(
             f"{path}: no such manifest", hint="`eaglegen-tui init` writes one to start from."
         ) from None
+    except IsADirectoryError:
+        raise ManifestError(f"{path} is a folder; name the manifest file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: cannot be read as UTF-8 text: {error}") from None
     return parse_manifest(text, path)
@@ -224,6 +226,10 @@ def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("fallback models would mix several teachers into one dataset")
     if body.get("n", 1) != 1:
         raise ValueError("n must be 1: one answer of each request is kept")
+    for key in ("max_tokens", "max_completion_tokens"):
+        value = body.get(key, 1)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{key} must be a whole number of at least 1, not {value!r}")
     return body
 
 
@@ -250,6 +256,8 @@ def _sentence(item: Any, text: str, path: Path) -> str:
         return f"{where}: {key}: write [[{key}]], once for each of them"
     if item["type"] == "missing":
         return f"{where}: {key} is missing"
+    if key == "endpoint.base_url" and item["type"] == "string_pattern_mismatch":
+        return f"{where}: {key}: must begin with http:// or https:// and name a host"
     if key == "endpoint.stream":
         return f"{where}: {key}: streaming is not supported yet; leave it false"
     message = str(item["msg"]).removeprefix("Value error, ")

@@ -157,7 +157,11 @@ def _with_options(manifest: Manifest, options: Options) -> Manifest:
 
 
 def _dataset_plan(manifest: Manifest, dataset: Dataset, options: Options) -> DatasetPlan:
-    held = count_rows(dataset.source, manifest.source_path(dataset), enough=dataset.prompts)
+    try:
+        held = count_rows(dataset.source, manifest.source_path(dataset), enough=dataset.prompts)
+    except SourceError as error:
+        hint = error.hint or "A source's path is relative to the manifest's folder."
+        raise SourceError(f"{dataset.name}: {error.message}", hint=hint) from error
     prompts = dataset.prompts
     if held < prompts:
         if not options.allow_short:

@@ -93,8 +93,9 @@ class Traces:
         trace = self._of(identifier)
         lost = unseen(fault)
         trace.unseen += lost
-        if trace.spoilt or (fault.provider and not lost):
-            trace.repeat = False  # a host was asked, so the cache has nothing, or nothing good
+        answered = fault.provider is not None and not lost
+        if trace.spoilt or answered or fault.family == "route_ignored":
+            trace.repeat = False  # the cache has nothing, or nothing good
         elif lost:
             trace.repeat = self._caches
 

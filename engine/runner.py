@@ -6,8 +6,6 @@ A terminal that stops reading blocks whatever shares its loop (DESIGN §3); the 
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,13 +22,14 @@ from engine.control import ControlServer
 from engine.errors import EaglegenError, ExitCode, RunUnreachableError
 from engine.frame import Framer
 from engine.loop import calm_collector, new_loop
+from engine.opening import first_snapshot, refused
 from engine.plan import Plan
 from engine.preflight import inspect
 from engine.publish import Publisher, write_early_end
 from engine.reading import Reader
 from engine.rundir import RUN, claim, hold, read_json
 from engine.session import Session
-from engine.snapshot import DatasetView, Snapshot
+from engine.snapshot import Snapshot
 from engine.steering import apply
 
 PUBLISH_S = 0.25
@@ -53,7 +52,7 @@ class EngineThread:
         self._make_reader = reader
         self._clock = clock or SystemClock()
         self._seed = seed
-        self._snapshot = _first_snapshot(plan, self._clock.wall())
+        self._snapshot = first_snapshot(plan, self._clock.wall())
         self._session: Session | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[tuple[Command, str, Future[str]]] = []
@@ -143,7 +142,7 @@ class EngineThread:
                 runner.run(self._run())
         except BaseException as error:  # noqa: BLE001 - handed to the main thread, never lost
             self.error = error
-            self._snapshot = _ended(self._snapshot, error, self._clock.wall(), self.exit_code)
+            self._snapshot = refused(self._snapshot, error, self._clock.wall(), self.exit_code)
             write_early_end(self._plan.folder, self._snapshot, begun=self._session is not None)
         finally:
             self._held.close()
@@ -226,44 +225,3 @@ def _changes(plan: Plan) -> tuple[str, ...]:
     if not isinstance(record, dict):
         return ()
     return tuple(changes(record.get("manifest") or {}, plan.manifest.model_dump(mode="json")))
-
-
-def _first_snapshot(plan: Plan, wall: float) -> Snapshot:
-    views = tuple(
-        DatasetView(
-            name=dataset.name,
-            state="queued",
-            prompts=dataset.prompts,
-            left=dataset.prompts,
-            token_budget=dataset.dataset.token_budget,
-        )
-        for dataset in plan.datasets
-    )
-    return Snapshot(
-        run=plan.manifest.run.name,
-        state="starting",
-        reason="asking the endpoint, reading what is on disk",
-        pid=os.getpid(),
-        host=socket.gethostname(),
-        started_at=wall,
-        heartbeat_at=wall,
-        elapsed_s=0.0,
-        model=plan.manifest.endpoint.model,
-        limit=0,
-        limit_ceiling=plan.concurrency,
-        in_flight=0,
-        rows_per_s=0.0,
-        completion_tokens_per_s=0.0,
-        cost_usd=None,
-        cost_unknown_attempts=0,
-        max_cost_usd=plan.manifest.limits.max_cost_usd,
-        loop_lag_ms=0.0,
-        datasets=views,
-        output=str(plan.folder),
-        endpoint=plan.manifest.endpoint.base_url,
-    )
-
-
-def _ended(snapshot: Snapshot, error: BaseException, wall: float, code: int) -> Snapshot:
-    reason = str(error) or type(error).__name__
-    return replace(snapshot, state="stopped", reason=reason, heartbeat_at=wall, exit_code=code)

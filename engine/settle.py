@@ -156,9 +156,12 @@ def _saved(session: Session, job: Job, event: RowSaved, answer: str) -> None:
     now = session.clock.monotonic()
     session.schedule.saved(job, last=event.finish_reason == "length", answer=answer)
     session.emit(event)
-    session.limiter.succeeded(now, event.latency_s, event.completion_tokens or 0)
-    if event.provider:
-        session.breakers.succeeded(event.provider, now)
+    if event.cached:  # no host has worked for it: it says nothing of any
+        session.limiter.ended()
+    else:
+        session.limiter.succeeded(now, event.latency_s, event.completion_tokens or 0)
+        if event.provider:
+            session.breakers.succeeded(event.provider, now)
     close_at_budget(session, event.dataset)
     session.wake.set()
 

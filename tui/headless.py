@@ -74,7 +74,7 @@ class Reporter:
     def summary(self, snapshot: Snapshot) -> None:
         """The end: every dataset, the reason, the money."""
         for view in snapshot.datasets:
-            self._err(progress_line(view, snapshot.heartbeat_at) + f" [{view.state}]\n")
+            self._err(progress_line(view, snapshot.heartbeat_at) + f" [{ending(view)}]\n")
         self._err(closing_line(snapshot) + "\n")
         if self._as_json:
             self._out(dump_line({"event": "summary", **status(snapshot), **_twice(snapshot)}))
@@ -87,6 +87,13 @@ class Reporter:
 
     def _json(self, event: str, at: float, record: dict[str, Any]) -> None:
         self._out(dump_line({"event": event, "at": iso(at), **record}))
+
+
+def ending(view: DatasetView) -> str:
+    """How a dataset stands when the run has ended."""
+    if view.state == "done" and view.pilot is not None:
+        return f"pilot of {view.pilot} done, {view.left} left: run without --limit"
+    return "stopped" if view.state in {"running", "paused"} else view.state
 
 
 def progress_line(view: DatasetView, at: float) -> str:

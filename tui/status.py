@@ -14,6 +14,7 @@ from engine.jsonlines import dump_line
 from engine.rundir import RUN, STATUS, is_held, read_json
 
 _ENDED = frozenset({"done", "stopped"})
+_MOVING = frozenset({"running", "paused"})
 
 
 def show_status(folder: Path, *, as_json: bool) -> int:
@@ -52,7 +53,8 @@ def _lines(record: dict[str, Any], age: float, *, live: bool) -> list[str]:
         f"model {safe_text(record['model'])}  {flying}  {money_line}",
         "",
     ]
-    return lines + [line for dataset in record["datasets"] for line in _dataset(dataset)]
+    over = not live or record["state"] in _ENDED
+    return lines + [line for view in record["datasets"] for line in _dataset(view, over=over)]
 
 
 def _life(record: dict[str, Any], *, live: bool) -> str:
@@ -67,15 +69,16 @@ def _cap(record: dict[str, Any]) -> str:
     return "" if cap is None else f" of {money(cap)}"
 
 
-def _dataset(view: dict[str, Any]) -> list[str]:
+def _dataset(view: dict[str, Any], *, over: bool) -> list[str]:
+    state = "stopped" if over and view["state"] in _MOVING else view["state"]
+    forecast = "" if over or view["eta_s"] is None else f", ETA {coarse(view['eta_s'])}"
     budget = f" of {compact(view['token_budget'])}" if view["token_budget"] else ""
     head = (
-        f"{view['name']} · {thousands(view['prompts'])} prompts: {view['state']}, "
+        f"{view['name']} · {thousands(view['prompts'])} prompts: {state}, "
         f"{thousands(view['ok'])} ok, {thousands(view['failed'])} failed, "
         f"{thousands(view['invalid'])} invalid, {thousands(view['in_flight'])} in flight, "
         f"{thousands(view['left'])} left; {thousands(view['rows'])} rows, "
-        f"{compact(view['completion_tokens'])}{budget} tok, {money(view['cost_usd'])}, "
-        f"ETA {coarse(view['eta_s'])}"
+        f"{compact(view['completion_tokens'])}{budget} tok, {money(view['cost_usd'])}{forecast}"
     )
     errors = [
         f"  {line['verdict'] or 'counted'}: {safe_text(line['evidence'] or line['family'])}"

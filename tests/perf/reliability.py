@@ -19,18 +19,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
-from e2e_desk import Desk, until  # noqa: E402 - the paths above come first
+from e2e_desk import Desk  # noqa: E402 - the paths above come first
 from e2e_files import RunFiles  # noqa: E402
 from e2e_provider import playing, slow  # noqa: E402
 from money_burst import Burst, with_engine, with_fixed  # noqa: E402
 from money_engine import engine_on  # noqa: E402
-from money_faults import ACCOUNT, BUSY, EVERY, ROWS, RUN  # noqa: E402
+from money_faults import (  # noqa: E402
+    ACCOUNT,
+    ATTEMPT,
+    BUSY,
+    EVERY,
+    HEALED_BY_CACHE,
+    PROMPT,
+    PROVIDER,
+    ROWS,
+    RUN,
+)
 from money_kills import killed  # noqa: E402
 from money_play import Played, ending_with, lasting, passing  # noqa: E402
 
@@ -39,9 +49,19 @@ from engine.reply import Reply, parse_reply  # noqa: E402
 
 CLOCK = SystemClock()
 TEXT_ONLY = {"tokenizer": "none"}
+NEVER_ROWS = frozenset({*PROMPT, *PROVIDER, *ATTEMPT} - HEALED_BY_CACHE)
+"""Played at every attempt: no later one may have become a row either."""
 DEAR = {"name": "Dear", "tag": "dear", "prompt_usd_per_m": 0.0, "completion_usd_per_m": 1000.0}
-Line = tuple[str, str]
-"""What was done, and what came of it: one row of the table."""
+
+
+class Line(NamedTuple):
+    """One row of the table: what is done, and what comes of it."""
+
+    what: str
+    outcome: str
+
+
+FULL_BURST = Burst(capacity=400, ceiling=2000, prompts=6000, latency_s=4.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +71,7 @@ class Size:
     kills: int = 50
     cached_kills: int = 20
     kill_prompts: int = 1000
-    burst: Burst = Burst(capacity=400, ceiling=2000, prompts=6000, latency_s=4.0)
+    burst: Burst = FULL_BURST
     token_budget: int = 1_000_000
     in_flight: int = 128
     cap_usd: float = 30.0
@@ -81,12 +101,13 @@ def faults(folder: Path, size: Size) -> Iterator[Line]:
             expected = EVERY[name]
             wrong += {a["family"] for a in attempts[name]} != {expected.family} - {""}
             for row in rows[name]:
-                bogus += bool(expected.family) and row["attempts"] == 1
+                healed = row["attempts"] > 1 and name not in NEVER_ROWS
+                bogus += bool(expected.family) and not healed
                 flagged.update(row["flags"])
         wrong += played.requests != played.provider.ledger.requests
     kept = f"{len(EVERY)} played: {bogus} saved as a row, {wrong} under a wrong family"
     doubtful = f"{len(ROWS)} doubtful replies that are the model's kept, {flagged.total()} flags"
-    yield "faults of the provider's table, each through the engine", f"{kept}; {doubtful}"
+    yield Line("every fault of the provider's table, through the engine", f"{kept}; {doubtful}")
 
 
 def _sessions(folder: Path) -> Iterator[Played]:
@@ -96,9 +117,8 @@ def _sessions(folder: Path) -> Iterator[Played]:
     for names in (list(BUSY), [name for name in ACCOUNT if not name.startswith("html")]):
         with passing(_fresh(folder), names, **hint) as played:
             yield played
-    for name in (name for name in ACCOUNT if name.startswith("html")):
-        with passing(_fresh(folder), [name]) as played:
-            yield played
+    with passing(_fresh(folder), [n for n in ACCOUNT if n.startswith("html")]) as played:
+        yield played  # these wait for a minute
     for name in RUN:
         with ending_with(_fresh(folder), name) as (played, desk):
             again = engine_on(desk)  # the prompt is left for the next session, and then known
@@ -111,7 +131,7 @@ def kills(folder: Path, size: Size) -> Iterator[Line]:
     bare = killed(
         _fresh(folder), prompts=size.kill_prompts, kills=size.kills, seed=50, caches=False
     )
-    yield (
+    yield Line(
         f"{bare.kills} random kill -9 of one run of {bare.prompts:,} prompts",
         f"{bare.lost + bare.prompts - bare.rows} rows lost, {bare.doubled} doubled; "
         f"paid again: {bare.paid_again} of the {bare.unknown} requests that were in flight",
@@ -119,7 +139,7 @@ def kills(folder: Path, size: Size) -> Iterator[Line]:
     cached = killed(
         _fresh(folder), prompts=size.kill_prompts, kills=size.cached_kills, seed=20, caches=True
     )
-    yield (
+    yield Line(
         f"{cached.kills} random kill -9 with the response cache, replies lost on the way too",
         f"{cached.paid_again} requests paid again ({cached.hits} replies had from the cache); "
         f"charged ${cached.paid_usd:.5f}, told ${cached.told_usd:.5f}",
@@ -134,7 +154,7 @@ def budgets(folder: Path, size: Size) -> Iterator[Line]:
         _ask(desk, size.token_budget // 200, size, dataset={"token_budget": size.token_budget})
         (view,) = engine_on(desk, patience_s=600).last.datasets
         over = view.completion_tokens / size.token_budget - 1
-        yield (
+        yield Line(
             f"token budget of {size.token_budget:,}, {size.in_flight} in flight",
             f"overshot by {100 * over:.2f}% ({view.completion_tokens:,} tokens)",
         )
@@ -147,7 +167,7 @@ def budgets(folder: Path, size: Size) -> Iterator[Line]:
         _ask(desk, int(size.cap_usd * 50), size, response_cache=False, **limits)
         outcome = engine_on(desk, patience_s=600)
         charged = provider.ledger.cost_usd
-        yield (
+        yield Line(
             f"max_cost_usd ${size.cap_usd:.2f}, a tenth of the replies billed and never seen",
             f"charged ${charged:.2f}, overshoot ${max(0.0, charged - size.cap_usd):.2f} "
             f"(exit {outcome.code})",
@@ -158,7 +178,7 @@ def bursts(folder: Path, size: Size) -> Iterator[Line]:
     """The opening burst against a client of fixed concurrency."""
     burst = size.burst
     fixed, ours = with_fixed(burst), with_engine(burst, _fresh(folder))
-    yield (
+    yield Line(
         f"opening burst: ceiling {burst.ceiling:,}, the provider holds {burst.capacity}, "
         f"{burst.prompts:,} prompts",
         f"{ours.failed:,} failed attempts, {fixed.failed:,} with fixed concurrency "
@@ -186,7 +206,7 @@ def draining(folder: Path, size: Size) -> Iterator[Line]:
             late.append(CLOCK.monotonic() - answered)
             assert result.code == 130
             assert len(desk.files.all("rows")) == provider.ledger.charged >= flying
-    yield (
+    yield Line(
         "SIGTERM with 50 or more requests in flight, each of 2 s",
         f"exit 130 {statistics.median(late):.2f} s after the last reply, all of them saved",
     )
@@ -208,7 +228,7 @@ def mutations(folder: Path, size: Size) -> Iterator[Line]:
             continue
         rows += isinstance(found, Reply)
         bogus += isinstance(found, Reply) and not fuzz["is_answer"](status, raw)
-    yield (
+    yield Line(
         f"{size.mutations:,} mutated replies through the parser",
         f"{escaped} exceptions, {bogus} bogus rows ({rows:,} were still answers)",
     )
@@ -216,16 +236,19 @@ def mutations(folder: Path, size: Size) -> Iterator[Line]:
 
 def syncing(folder: Path, size: Size) -> Iterator[Line]:
     """What the fsync of each second costs: throughput with and without it, and its own time."""
-    with _timed_fsync() as spent:
-        synced = _rows_per_s(folder, size)
-    seconds = list(spent)
-    with patch.object(os, "fsync", lambda _descriptor: None):
-        unsynced = _rows_per_s(folder, size)
-    median_ms = 1000 * statistics.median(seconds)
-    yield (
-        f"fsync once a second, {size.synced_rows:,} rows as fast as they come",
-        f"{synced:.0f} rows/s, {unsynced:.0f} without it; an fsync takes {median_ms:.1f} ms "
-        f"(median of {len(seconds)}), beside the loop",
+    seconds: list[float] = []
+    synced, unsynced = [], []
+    for _ in range(3):
+        with _timed_fsync() as spent:
+            synced.append(_rows_per_s(folder, size))
+        seconds += spent
+        with patch.object(os, "fsync", lambda _descriptor: None):
+            unsynced.append(_rows_per_s(folder, size))
+    yield Line(
+        f"fsync once a second, {size.synced_rows:,} rows as fast as they come, medians of 3",
+        f"{statistics.median(synced):.0f} rows/s, {statistics.median(unsynced):.0f} without it; "
+        f"one takes {1000 * statistics.median(seconds):.1f} ms "
+        f"(at most {1000 * max(seconds):.1f}), beside the loop",
     )
 
 

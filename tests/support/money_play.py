@@ -75,7 +75,7 @@ def passing(folder: Path, names: list[str], **scenario: Any) -> Iterator[Played]
     """Faults that pass: each is suffered once, and then the prompt is answered."""
     with playing(**scenario) as provider, Desk(folder, provider.base_url) as desk:
         lay(desk, names, good=4, times="*1", max_attempts=1)
-        yield _played(provider, engine_on(desk), names, 4)
+        yield _played(provider, engine_on(desk, patience_s=150), names, 4)
 
 
 @contextmanager

@@ -1,0 +1,82 @@
+"""The snapshots around a session: before the endpoint has answered, and when it never did."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.errors import EaglegenError
+from engine.plan import DatasetPlan, Plan
+from engine.rundir import STATUS, read_json
+from engine.snapshot import DatasetView, Snapshot
+
+_KEPT = (
+    *("ok", "failed", "invalid", "rows", "attempt_errors", "completion_tokens", "cost_usd"),
+    *("exactness", "flags"),
+)
+
+
+def first_snapshot(plan: Plan, wall: float) -> Snapshot:
+    """The run before the endpoint has answered: what the last session counted, at rest."""
+    earlier = _counted(plan.folder)
+    views = tuple(_view(dataset, earlier.get(dataset.name, {})) for dataset in plan.datasets)
+    costs = [view.cost_usd for view in views if view.cost_usd is not None]
+    return Snapshot(
+        run=plan.manifest.run.name,
+        state="starting",
+        reason="asking the endpoint, reading what is on disk",
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        started_at=wall,
+        heartbeat_at=wall,
+        elapsed_s=0.0,
+        model=plan.manifest.endpoint.model,
+        limit=0,
+        limit_ceiling=plan.concurrency,
+        in_flight=0,
+        rows_per_s=0.0,
+        completion_tokens_per_s=0.0,
+        cost_usd=sum(costs) if costs else None,
+        cost_unknown_attempts=0,
+        max_cost_usd=plan.manifest.limits.max_cost_usd,
+        loop_lag_ms=0.0,
+        datasets=views,
+        output=str(plan.folder),
+        endpoint=plan.manifest.endpoint.base_url,
+    )
+
+
+def refused(snapshot: Snapshot, error: BaseException, wall: float, code: int) -> Snapshot:
+    """The last snapshot of a session that ended before it began; the counts on disk stay."""
+    reason = error.message if isinstance(error, EaglegenError) else str(error)
+    return replace(
+        snapshot,
+        state="stopped",
+        reason=reason or type(error).__name__,
+        heartbeat_at=wall,
+        exit_code=code,
+    )
+
+
+def _view(plan: DatasetPlan, earlier: Mapping[str, Any]) -> DatasetView:
+    view = DatasetView(
+        name=plan.name,
+        state="queued",
+        prompts=plan.prompts,
+        token_budget=plan.dataset.token_budget,
+        **{key: earlier[key] for key in _KEPT if key in earlier},
+    )
+    return replace(view, left=max(0, view.prompts - view.ok - view.failed - view.invalid))
+
+
+def _counted(folder: Path) -> dict[str, Mapping[str, Any]]:
+    """What the last session's status.json says of each dataset; nothing where it is not ours."""
+    record = read_json(folder / STATUS)
+    views = record.get("datasets") if isinstance(record, dict) else None
+    if not isinstance(views, list):
+        return {}
+    return {str(v["name"]): v for v in views if isinstance(v, dict) and "name" in v}
