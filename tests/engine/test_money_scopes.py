@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from e2e_desk import Desk, until
 from e2e_files import RunFiles, assert_accounted
-from e2e_provider import playing, slow
+from e2e_provider import playing
 from money_engine import ending, engine_on, working
 from money_tap import Asked, tapped
 
@@ -163,42 +163,6 @@ def test_the_breaker_keeps_a_failing_host_out(tmp_path: Path) -> None:
         assert sum(request.ignore == ["novita"] for request in asked) > 200
         (novita,) = (view for view in outcome.last.providers if view.name == "Novita")
         assert "of its last" in novita.state
-
-
-def recovering(tmp_path: Path, hosts: list[dict[str, Any]], **limits: Any) -> tuple[Any, Simulator]:
-    """A run of about 45 s in which one host fails for the first second only."""
-    tag = hosts[-1]["tag"]
-    spell = {"to_s": 1.0, "provider": tag, "faults": {"bad_gateway": 1.0}}
-    with asked_of(tmp_path, 1, providers=hosts, windows=[spell], latency=slow(0.25)) as made:
-        desk, provider = made
-        desk.asking(limits.pop("prompts"), endpoint=TEXT_ONLY, limits=limits)
-        return engine_on(desk, patience_s=120), provider
-
-
-@pytest.mark.slow
-def test_a_host_that_is_well_again_is_let_back_in_by_probes(tmp_path: Path) -> None:
-    outcome, provider = recovering(tmp_path, one_host("Novita"), prompts=1400, concurrency=8)
-    assert outcome.code == 0
-    entries = [entry for entry in provider.ledger.entries if entry.provider == "Novita"]
-    start = provider.ledger.entries[0].at
-    assert sum(entry.status != 200 for entry in entries) >= 8
-    assert not [e for e in entries if 3 < e.at - start < 28], "it rests for 30 s"
-    assert len([e for e in entries if e.at - start > 30 and e.status == 200]) > 20
-
-
-@pytest.mark.slow
-def test_a_sole_host_that_fails_is_probed_and_then_used_again(tmp_path: Path) -> None:
-    hosts = [{"name": "Only", "tag": "only"}]
-    outcome, provider = recovering(tmp_path, hosts, prompts=150, concurrency=24)
-    assert outcome.code == 0
-    told = [entry["text"] for entry in outcome.files.events("state")]
-    assert any("run running → waiting: Only is resting until " in text for text in told)
-    entries = provider.ledger.entries
-    start = entries[0].at
-    assert sum(entry.status != 200 for entry in entries) >= 19
-    assert len([e for e in entries if 3 < e.at - start < 28]) <= 3, "only probes"
-    assert len([e for e in entries if e.at - start > 30 and e.status == 200]) > 100
-    assert provider.ledger.paid_twice == {}
 
 
 def test_an_unknown_code_is_tried_a_few_times_and_then_named_with_its_body(tmp_path: Path) -> None:
