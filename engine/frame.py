@@ -113,7 +113,7 @@ class Framer:
         stats = session.stats.datasets[plan.name]
         totals = stats.totals
         rate = stats.recent.per_second(now)
-        halted = self._halted() or queue.state != "running" or not queue.in_flight
+        halted = self._halted() or queue.state != "running"
         eta, bound = (None, NO_LIMIT) if halted else _eta(plan, queue, stats, rate)
         return DatasetView(
             name=plan.name,

@@ -222,7 +222,7 @@ def test_windows_line_ends_and_a_byte_order_mark_are_fine(tmp_path: Path) -> Non
 def test_a_missing_or_unreadable_manifest_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="no such manifest"):
         load_manifest(tmp_path / "none.toml")
-    with pytest.raises(ManifestError, match="cannot be read"):
+    with pytest.raises(ManifestError, match="is a folder"):
         load_manifest(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"\n')
     with pytest.raises(ManifestError, match="UTF-8"):
@@ -267,9 +267,9 @@ def test_headers_that_hold_no_key_pass(header: str) -> None:
         ("http://[::1/v1", "IPv6"),
         ("http://host:http/v1", "port"),
         ("http://host:0/v1", "no host"),
-        ("ftp://host/v1", "match pattern"),
-        ("host/v1", "match pattern"),
-        ("https://", "match pattern"),
+        ("ftp://host/v1", "must begin with http"),
+        ("host/v1", "must begin with http"),
+        ("https://", "must begin with http"),
     ],
 )
 def test_an_address_that_cannot_work_or_holds_a_key_is_refused(url: str, words: str) -> None:
@@ -349,3 +349,11 @@ def test_every_key_of_a_dataset_is_its_own_nearest_key() -> None:
     keys = list(type(manifest_of().datasets[0]).model_fields)
     assert all(difflib.get_close_matches(key, keys, n=1) == [key] for key in keys)
     assert "_folder" not in Manifest.model_fields
+
+
+@pytest.mark.parametrize("value", ["0", "-1", '"many"', "true", "1.5"])
+def test_a_max_tokens_that_can_write_nothing_is_refused(value: str) -> None:
+    with pytest.raises(ManifestError, match="max_tokens must be a whole number of at least 1"):
+        parse_manifest(
+            f"{HEAD}\n[sampling]\nmax_tokens = {value}\n{dataset_text()}", Path("m.toml")
+        )

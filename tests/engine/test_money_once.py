@@ -200,12 +200,12 @@ def test_without_the_cache_only_what_was_in_flight_is_paid_again(tmp_path: Path)
 def test_the_summary_says_what_may_have_been_paid_twice_and_is_silent_otherwise(
     tmp_path: Path,
 ) -> None:
-    with desk_of(tmp_path, faults={"reset_late": 0.3}) as (desk, provider):
+    with desk_of(tmp_path, faults={"reset_late": 0.15}) as (desk, provider):
         desk.asking(40, endpoint={**TEXT_ONLY, "response_cache": False})
         result = desk.go("--json")
         assert result.code == 0
         lost = len(desk.files.all("attempts"))
-        assert result.summary["twice_attempts"] == lost > 5
+        assert result.summary["twice_attempts"] == lost > 2
         known = sum(row["usage"]["cost"] for row in desk.files.all("rows"))
         assert result.summary["twice_usd"] == pytest.approx(lost * known / 40)
         assert provider.ledger.cost_usd > known
