@@ -354,6 +354,4 @@ def test_every_key_of_a_dataset_is_its_own_nearest_key() -> None:
 @pytest.mark.parametrize("value", ["0", "-1", '"many"', "true", "1.5"])
 def test_a_max_tokens_that_can_write_nothing_is_refused(value: str) -> None:
     with pytest.raises(ManifestError, match="max_tokens must be a whole number of at least 1"):
-        parse_manifest(
-            f"{HEAD}\n[sampling]\nmax_tokens = {value}\n{dataset_text()}", Path("m.toml")
-        )
+        manifest_of(f"{HEAD}\n[sampling]\nmax_tokens = {value}\n{DATASET}")
