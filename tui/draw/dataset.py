@@ -88,7 +88,7 @@ def _tokens(view: DatasetView) -> Line:
 
 def rows_line(view: DatasetView, cells: int) -> Line:
     """Rows on disk by grade, and those that succeeded but are suspect."""
-    left = [Field((label("rows"), Span(fmt.thousands(view.rows)))), *grades.summary(view)]
+    left = [Field((label("rows"), Span(f"{fmt.thousands(view.rows)}:"))), *grades.summary(view)]
     restored = f"{fmt.thousands(view.restored_rows)} restored" if view.restored_rows else ""
     return arrange(cells, left, [field(restored, "dim", 4)], gap=" " if cells < _DENSE else "  ")
 
