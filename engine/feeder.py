@@ -126,7 +126,8 @@ class Feeder:
             return
         if key in self._ledger.turns and self._only is None:
             batch.partial += 1
-        job = Job(prompt, turn, answers=self._answers(prompt, turn))
+        done = frozenset(t for t in prompt.turns if self._ledger.done(prompt.key, t))
+        job = Job(prompt, turn, answers=self._answers(prompt, turn), done=done)
         job.attempt = self._ledger.attempts.get(job.id, 0)
         sent_at = self._unknown.get(job.id)
         if sent_at is not None and self._resend_after_s:

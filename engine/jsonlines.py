@@ -28,7 +28,11 @@ def load_line(line: bytes) -> Any:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
+        pass
+    try:
         return json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, Any]]:

@@ -135,6 +135,11 @@ def read_json(path: Path) -> Any:
 
 def _read_run(path: Path) -> dict[str, Any] | None:
     if not path.exists():
+        if any(path.parent.glob("*/rows.jsonl")):
+            raise IdentityError(
+                f"{path} is missing, but there are rows beside it: whose they are is unknown",
+                hint="Restore it from a backup, or choose another output folder (--output DIR).",
+            )
         return None
     record = read_json(path)
     if not isinstance(record, dict) or "identity" not in record:

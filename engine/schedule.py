@@ -36,6 +36,8 @@ class Job:
     taken_at: float = 0.0
     """Monotonic seconds at which the schedule started it."""
     family_tries: dict[str, int] = field(default_factory=dict)
+    done: frozenset[int] = frozenset()
+    """Turns that have their row already: where an earlier row was lost, later ones may stand."""
 
     @property
     def id(self) -> str:
@@ -156,7 +158,7 @@ class Schedule:
         queue = self.queues[job.prompt.dataset]
         queue.in_flight.discard(job)
         turns = job.prompt.turns
-        if last or job.turn == turns[-1]:
+        if last or job.turn == turns[-1] or turns[turns.index(job.turn) + 1] in job.done:
             queue.ok += 1
             return True
         job.answers.append(answer)

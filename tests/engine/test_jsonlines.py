@@ -100,3 +100,8 @@ def test_a_torn_line_longer_than_a_read_block_is_found_and_kept_beside_earlier_o
 def test_a_missing_file_needs_no_repair(tmp_path: Path) -> None:
     assert repair_tail(tmp_path / "none.jsonl") == b""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_nested_beyond_reason_is_no_record_and_no_crash() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        load_line(b"[" * 100_000)

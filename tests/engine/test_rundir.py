@@ -254,3 +254,11 @@ def test_a_folder_that_another_run_has_taken_is_no_longer_owned(tmp_path: Path) 
         assert owned()  # nobody has it: it may come back
         with hold(folder, "now"):
             assert not owned()
+
+
+def test_rows_without_their_run_json_are_nobody_s(tmp_path: Path) -> None:
+    rows = tmp_path / "D" / "rows.jsonl"
+    rows.parent.mkdir()
+    rows.write_bytes(b"")
+    with pytest.raises(IdentityError, match="whose they are is unknown"):
+        claim(tmp_path, manifest_of())

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from engine.prompts import make_prompt
 from engine.schedule import Job, Queue, Schedule
 
 EVERYTHING = math.inf
@@ -386,3 +387,16 @@ class ScheduleMachine(RuleBasedStateMachine):
 
 TestScheduleMachine = ScheduleMachine.TestCase
 TestScheduleMachine.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+
+
+def test_a_turn_that_has_its_row_is_not_asked_again_after_a_lost_one() -> None:
+    prompt = make_prompt(
+        {"turns": ["a", "b", "c"]}, dataset="D", index=0, turns="all", occurrences={}
+    )
+    schedule = Schedule([Queue("D", 1)])
+    job = Job(prompt, 0, done=frozenset({1, 2}))
+    schedule.offer("D", [job], exhausted=True)
+    assert schedule.take(8, 0.0) == [job]
+    assert schedule.saved(job, last=False, answer="x")
+    assert schedule.complete
+    assert schedule.queues["D"].ok == 1
