@@ -12,10 +12,11 @@ from engine.client import Client
 from engine.clock import Clock, local_hm, randomness
 from engine.deadline import deadline_s
 from engine.feeder import Feeder
+from engine.format import plural
 from engine.gate import Gate, dataset_stats
 from engine.journal import Journal, skipped_earlier
 from engine.jsonlines import repair_tail
-from engine.ledger import ATTEMPTS, Ledger, read_ledger
+from engine.ledger import ATTEMPTS, Ledger, read_ledger, split_id
 from engine.limits import Limiter
 from engine.lost import Lost, read_lost
 from engine.plan import DatasetPlan, Plan
@@ -63,8 +64,8 @@ async def assemble(
         stats.datasets[dataset.name].restore(ledger)
         _restore_lost(traces, stats.datasets[dataset.name].totals, lost, caches=asking.caches)
         _say_restored(journal, dataset.name, ledger)
-        if asking.caches:  # they are asked again once the first request has surely finished
-            ledger.unknown = [{"id": i, "at": request.at} for i, request in lost.open.items()]
+        if asking.caches:
+            _hold_back(journal, dataset.name, ledger, lost)
         feeder = _feeder(plan, dataset, ledger, asking, reader, executor)
         queue = Queue(dataset.name, dataset.prompts, skipped=dataset.name in skipped)
         feeder.restored(queue)
@@ -143,6 +144,18 @@ def _record_unknown(sink: Sink, name: str, ledger: Ledger) -> None:
         record = unknown_record(sent)
         sink.put(f"{name}/{ATTEMPTS}", record)
         ledger.costs_unknown += 1
+
+
+def _hold_back(journal: Journal, name: str, ledger: Ledger, lost: Lost) -> None:
+    """What nobody saw the end of is asked again once the first request has surely finished."""
+    ledger.unknown = [{"id": i, "at": request.at} for i, request in lost.open.items()]
+    waiting = sum(split_id(identifier)[0] not in ledger.failed for identifier in lost.open)
+    if waiting:
+        text = (
+            f"{name}: {plural(waiting, 'reply', 'replies')} never seen; asked for again when the "
+            "response cache has them for free"
+        )
+        journal.note("note", text, dataset=name)
 
 
 def _say_short(journal: Journal, dataset: DatasetPlan) -> None:

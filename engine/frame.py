@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from engine.clock import iso
+from engine.format import duration, plural
+from engine.outlook import dataset_eta, projected_usd, run_eta
 from engine.plan import DatasetPlan
 from engine.schedule import Queue
 from engine.session import Session
 from engine.snapshot import (
     NO_LIMIT,
-    BindingLimit,
     DatasetView,
     ErrorLine,
     Flying,
@@ -24,7 +25,6 @@ from engine.snapshot import (
 )
 from engine.stats import DatasetStats, ProviderStats
 
-_TURNS_KNOWN_AFTER = 20
 _SLOWEST_SHOWN = 20
 _STATUS = (
     *("schema", "run", "state", "reason", "pid", "host", "started_at", "heartbeat_at"),
@@ -90,10 +90,10 @@ class Framer:
             endpoint=session.plan.manifest.endpoint.base_url,
             limit_reason=session.limiter.reason,
             in_flight_cost_usd=session.gate.in_flight_cost(),
-            projected_cost_usd=None if course.draining or course.ended else self._projected(views),
+            projected_cost_usd=None if course.draining or course.ended else projected_usd(views),
             twice_attempts=sum(count for count, _ in twice),
             twice_usd=_usd(twice),
-            eta_s=None if self._halted() else _run_eta(views, rows_per_s),
+            eta_s=None if self._halted() else run_eta(views, rows_per_s),
             paused=session.schedule.paused,
             providers=self._providers(now),
             journal=tuple(session.journal.recent),
@@ -114,7 +114,7 @@ class Framer:
         totals = stats.totals
         rate = stats.recent.per_second(now)
         halted = self._halted() or queue.state != "running"
-        eta, bound = (None, NO_LIMIT) if halted else _eta(plan, queue, stats, rate)
+        eta, bound = (None, NO_LIMIT) if halted else dataset_eta(plan, queue, stats, rate)
         return DatasetView(
             name=plan.name,
             state=queue.state,
@@ -158,11 +158,20 @@ class Framer:
         if queue.state == "running" and self._earlier_unfinished(queue.name):
             return "runs in the slots that the dataset before leaves free"
         if queue.state == "running" and queue.exhausted and not queue.ready:
+            if not queue.in_flight:
+                return self._waiting_words(queue)
             next_ = "; the next dataset takes the free slots" if self._goes_on(queue.name) else ""
             return f"its last prompts are in flight{next_}"
         if queue.state == "done" and plan.stop < queue.prompts:
             return f"pilot of {plan.stop} done"
         return "waits for the datasets before it" if queue.state == "queued" else ""
+
+    def _waiting_words(self, queue: Queue) -> str:
+        if not queue.waiting:
+            return ""
+        seconds = max(0.0, queue.waiting[0][0] - self._session.clock.monotonic())
+        after = duration(seconds)
+        return f"its last {plural(len(queue.waiting), 'prompt')} wait: asked again in {after}"
 
     def _earlier_unfinished(self, name: str) -> bool:
         for earlier, queue in self._session.schedule.queues.items():
@@ -211,18 +220,6 @@ class Framer:
         """Whether nothing new will start as things are: a forecast would mislead."""
         course = self._session.course
         return self._session.schedule.paused or course.draining or course.ended
-
-    def _projected(self, views: tuple[DatasetView, ...]) -> float | None:
-        """Spent plus what is left at each dataset's mean cost a row; None while unknown."""
-        known = {v.name: v.cost_usd / v.rows for v in views if v.rows and v.cost_usd}
-        if not known:
-            return None
-        mean = sum(known.values()) / len(known)
-        total = sum(view.cost_usd or 0.0 for view in views)
-        for view in views:
-            if view.state in {"queued", "running", "paused"}:
-                total += _rows_left(view, views) * known.get(view.name, mean)
-        return total
 
 
 def status(snapshot: Snapshot) -> dict[str, Any]:
@@ -284,43 +281,3 @@ def _usd(items: list[tuple[int, float]]) -> float | None:
     """Counts at what each costs; None where the price of some is unknown."""
     known = all(each for count, each in items if count)
     return sum(count * each for count, each in items) if known else None
-
-
-def _eta(
-    plan: DatasetPlan, queue: Queue, stats: DatasetStats, rate: float
-) -> tuple[float | None, BindingLimit]:
-    """Seconds to the end at the present rate, and which limit ends it first."""
-    if rate <= 0:
-        return None, NO_LIMIT
-    target = min(queue.prompts, plan.stop)
-    done = queue.ok + queue.failed + queue.invalid
-    prompts = max(0, target - done) * _rows_per_prompt(stats.totals.rows, queue.ok) / rate
-    budget = plan.dataset.token_budget
-    if budget is None or not stats.tokens.count:
-        return prompts, "prompts"
-    each = stats.tokens.total / stats.tokens.count
-    tokens = max(0.0, budget - stats.totals.completion_tokens) / max(1.0, each * rate)
-    return (tokens, "tokens") if tokens < prompts else (prompts, "prompts")
-
-
-def _run_eta(views: tuple[DatasetView, ...], rate: float) -> float | None:
-    if rate <= 0:
-        return None
-    unfinished = [view for view in views if view.state in {"queued", "running"}]
-    return sum(_rows_left(view, views) for view in unfinished) / rate
-
-
-def _rows_left(view: DatasetView, views: tuple[DatasetView, ...]) -> float:
-    """Rows that a dataset still needs, by its prompts or by its token budget."""
-    prompts = (view.pilot or view.prompts) - view.ok - view.failed - view.invalid
-    rows = max(0, prompts) * _rows_per_prompt(view.rows, view.ok)
-    known = [v.mean_completion_tokens for v in views if v.mean_completion_tokens]
-    each = view.mean_completion_tokens or (sum(known) / len(known) if known else None)
-    if view.token_budget is None or each is None:
-        return rows
-    return min(rows, max(0.0, (view.token_budget - view.completion_tokens) / each))
-
-
-def _rows_per_prompt(rows: int, ok: int) -> float:
-    """Conversations have a row for each of their turns."""
-    return max(1.0, rows / ok) if ok >= _TURNS_KNOWN_AFTER else 1.0

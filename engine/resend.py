@@ -59,6 +59,7 @@ class Traces:
     def __init__(self, *, caches: bool) -> None:
         self._caches = caches
         self._traces: dict[str, _Trace] = {}
+        self._told = False
 
     def restore(self, identifier: str, ignore: Iterable[str], count: int) -> None:
         """An earlier session left `count` attempts that may have been billed unseen."""
@@ -107,6 +108,11 @@ class Traces:
     def settle(self, identifier: str) -> None:
         """The generation has its row, or its prompt was given up."""
         self._traces.pop(identifier, None)
+
+    def tell_once(self) -> bool:
+        """True when first asked: why such a request waits is explained once in a session."""
+        told, self._told = self._told, True
+        return not told
 
     def _of(self, identifier: str) -> _Trace:
         return self._traces.setdefault(identifier, _Trace())

@@ -7,6 +7,7 @@ from functools import partial
 
 from engine.events import AttemptFailed, PromptFailed, RowSaved
 from engine.faults import Fault, Scope, fault
+from engine.format import duration
 from engine.glimpse import head_of
 from engine.jsonlines import dump_line
 from engine.ledger import ATTEMPTS, FAILURES, ROWS
@@ -18,6 +19,8 @@ from engine.session import Session
 
 REFUSALS = frozenset({"rate_limit", "overloaded", "no_provider_now"})
 """The route had no room. That says nothing of the prompt, so it uses up none of its attempts."""
+LONG_S = 30.0
+"""A resend that waits longer than this is explained."""
 HOPELESS_AFTER = 100
 """Prompts that fail one after the other, before any has succeeded, until the run ends itself."""
 
@@ -75,9 +78,20 @@ def fail(session: Session, job: Job, failed: Fault, latency_s: float) -> None:
         delay = session.retry.delay(max(1, job.tries), session.rng, wait_s=failed.wait_s)
         if session.traces.repeats(job.id):
             delay = max(delay, session.resend_after_s(job.prompt.dataset) - latency_s)
+            _tell_of_resend(session, delay)
         session.schedule.retry(job, session.clock.monotonic() + delay)
     else:
         give_up(session, job, failed)
+
+
+def _tell_of_resend(session: Session, delay_s: float) -> None:
+    """Say once why a prompt waits so long."""
+    if delay_s >= LONG_S and session.traces.tell_once():
+        session.journal.note(
+            "note",
+            f"a reply was lost on its way: it is asked for again in {duration(delay_s)}, when the "
+            "first request has surely finished and the response cache has it for free",
+        )
 
 
 def record(session: Session, job: Job, failed: Fault, latency_s: float) -> None:

@@ -330,3 +330,17 @@ def test_a_snapshot_is_immutable() -> None:
         view.ok = 1  # type: ignore[misc]
     assert replace(view, ok=1).ok == 1
     assert OPENROUTER.api == "openrouter"
+
+
+async def test_a_dataset_whose_prompts_all_wait_says_until_when(tmp_path: Path) -> None:
+    async with session_of(tmp_path, TWO, {"A": 40, "B": 60}) as session:
+        await read_all(session)
+        frame = framer(session)
+        session.course.started = True
+        now = session.clock.monotonic()
+        for job in start(session, 40):
+            session.schedule.retry(job, now + 270.0)
+        clock_of(session).advance(30.0)
+        view = view_of(picture(frame))
+    assert (view.state, view.waiting, view.in_flight) == ("running", 40, 0)
+    assert view.reason == "its last 40 prompts wait: asked again in 4m 00s"
