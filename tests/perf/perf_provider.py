@@ -35,10 +35,14 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def provider(scenario: str) -> Iterator[str]:
-    """Yield the base URL of a provider that plays a scenario until the context ends."""
+def provider(scenario: str, ledger: Path | None = None) -> Iterator[str]:
+    """Yield the base URL of a provider that plays a scenario until the context ends.
+
+    `ledger` is the file that gets a line for each request.
+    """
     core, _ = cores()
     command = [sys.executable, "-m", "engine.simulator", "--scenario", scenario, "--parent-watch"]
+    command += [] if ledger is None else ["--ledger", str(ledger)]
     with subprocess.Popen(
         command,
         cwd=ROOT,
