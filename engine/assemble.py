@@ -11,19 +11,21 @@ from engine.breaker import Breakers
 from engine.client import Client
 from engine.clock import Clock, local_hm, randomness
 from engine.deadline import deadline_s
+from engine.earlier import read_earlier
 from engine.feeder import Feeder
 from engine.format import plural
 from engine.gate import Gate, dataset_stats
-from engine.journal import Journal, skipped_earlier
-from engine.jsonlines import repair_tail
-from engine.ledger import ATTEMPTS, Ledger, read_ledger, split_id
+from engine.journal import Journal, left_out, skipped_earlier
+from engine.jsonlines import Position, repair_tail
+from engine.ledger import ATTEMPTS, Ledger, split_id
 from engine.limits import Limiter
-from engine.lost import Lost, read_lost
+from engine.lost import Lost, lost_of
 from engine.plan import DatasetPlan, Plan
 from engine.reading import Reader
 from engine.records import unknown_record
 from engine.request import Asking
 from engine.resend import Traces
+from engine.restore import read_ledger
 from engine.retry import RetryPolicy
 from engine.rundir import EVENTS, HISTORY
 from engine.schedule import Queue, Schedule
@@ -51,19 +53,27 @@ async def assemble(
     stats = RunStats(clock.monotonic())
     asking = Asking(plan.manifest.endpoint, plan.facts.api, plan.facts.token_ids)
     gate = Gate(plan, stats)
-    skipped = skipped_earlier(plan.folder)
+    read = Position()
+    skipped = skipped_earlier(plan.folder, read)
+    _say_left_out(journal, EVENTS, read)
     traces = Traces(caches=asking.caches)
     feeders: dict[str, Feeder] = {}
     queues: list[Queue] = []
     for dataset in plan.datasets:
         folder = plan.folder / dataset.name
         ledger = await loop.run_in_executor(executor, partial(read_ledger, folder))
-        lost = await loop.run_in_executor(executor, partial(read_lost, folder, ledger))
+        lost = lost_of(ledger)
         _record_unknown(sink, dataset.name, ledger)
         stats.datasets[dataset.name] = dataset_stats(plan, dataset, clock.monotonic())
         stats.datasets[dataset.name].restore(ledger)
+        again = plan.options.retry_failed
+        faults = partial(read_earlier, folder, ledger, retry_failed=again)
+        earlier = await loop.run_in_executor(executor, faults)
+        stats.datasets[dataset.name].verdicts.restore(earlier, rows=ledger.rows)
         _restore_lost(traces, stats.datasets[dataset.name].totals, lost, caches=asking.caches)
         _say_restored(journal, dataset.name, ledger)
+        for file, position in ledger.positions.items():
+            _say_left_out(journal, f"{dataset.name}/{file}", position)
         if asking.caches:
             _hold_back(journal, dataset.name, ledger, lost)
         feeder = _feeder(plan, dataset, ledger, asking, reader, executor)
@@ -123,6 +133,7 @@ def _feeder(
         as_served=reader.as_served,
         resend_after_s=resend_after,
         shard=plan.options.shard,
+        whole=dataset.whole,
         executor=executor,
     )
 
@@ -159,10 +170,15 @@ def _hold_back(journal: Journal, name: str, ledger: Ledger, lost: Lost) -> None:
 
 
 def _say_short(journal: Journal, dataset: DatasetPlan) -> None:
-    asked = dataset.dataset.prompts
-    if dataset.prompts != asked:
+    asked, held = dataset.dataset.prompts, dataset.whole or dataset.prompts
+    if held != asked:
         text = f"{dataset.name}: the manifest asks for {asked} prompts, its source holds "
-        journal.note("note", f"{text}{dataset.prompts} (--allow-short)", dataset=dataset.name)
+        journal.note("note", f"{text}{held} (--allow-short)", dataset=dataset.name)
+
+
+def _say_left_out(journal: Journal, place: str, read: Position) -> None:
+    if words := left_out(place, read):
+        journal.note("note", words)
 
 
 def _say_restored(journal: Journal, name: str, ledger: Ledger) -> None:
@@ -175,5 +191,7 @@ def _say_restored(journal: Journal, name: str, ledger: Ledger) -> None:
         parts.append(f"{len(ledger.unknown)} requests of unknown outcome")
     if ledger.torn:
         parts.append(f"{ledger.torn} torn last lines moved aside")
+    if ledger.remark:
+        journal.note("note", f"{name}: {ledger.remark}", dataset=name)
     if parts:
         journal.note("note", f"{name}: resumed with {', '.join(parts)}", dataset=name)

@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import orjson
+
+ODD_NAMED = 5
+"""Lines left out that are named by their numbers; all are counted."""
+_BUFFER = 1 << 18
+
+
+@dataclass(slots=True)
+class Position:
+    """How far a file has been read, and what of it was left out."""
+
+    bytes: int = 0
+    lines: int = 0
+    odd: int = 0
+    """Lines that are no records."""
+    odd_first: list[int] = field(default_factory=list)
+    """The numbers of the first of them, from 1."""
+
+    def leave_out(self) -> None:
+        """Note that the line read last is no record."""
+        self.odd += 1
+        if len(self.odd_first) < ODD_NAMED:
+            self.odd_first.append(self.lines)
 
 
 def dump(record: Any) -> bytes:
@@ -45,13 +68,35 @@ def read_lines(path: Path) -> Iterator[tuple[int, Any]]:
     offset = 0
     with path.open("rb") as file:
         for line in file:
-            try:
-                record = load_line(line)
-            except ValueError:
-                record = None
+            record = _load(line)
             if isinstance(record, dict):
                 yield offset, record
             offset += len(line)
+
+
+def read_on(
+    path: Path, position: Position, problem: Callable[[Any], str]
+) -> Iterator[tuple[int, Any]]:
+    """The records of a file's whole lines from `position` on, which moves with them.
+
+    Yields (byte offset, record). Lines of which `problem` says that they are no records are noted
+    in the position and otherwise left alone; a last line that is still being written is not read.
+    """
+    if not path.is_file():
+        return
+    with path.open("rb", buffering=_BUFFER) as file:
+        file.seek(position.bytes)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            offset = position.bytes
+            position.bytes += len(line)
+            position.lines += 1
+            record = _load(line)
+            if problem(record):
+                position.leave_out()
+            else:
+                yield offset, record
 
 
 def repair_tail(path: Path) -> bytes:
@@ -77,11 +122,16 @@ def repair_tail(path: Path) -> bytes:
     return tail
 
 
-def _whole(line: bytes) -> bool:
+def _load(line: bytes) -> Any:
+    """A line's value; None where it is no JSON."""
     try:
-        return isinstance(load_line(line), dict)
+        return load_line(line)
     except ValueError:
-        return False
+        return None
+
+
+def _whole(line: bytes) -> bool:
+    return isinstance(_load(line), dict)
 
 
 def _last_line_start(file: IO[bytes], block: int = 1 << 16) -> int:

@@ -1,14 +1,10 @@
-"""What earlier sessions left that may have been billed unseen, from one dataset's files."""
+"""What earlier sessions left that may have been billed unseen, of one dataset."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-from engine.jsonlines import read_lines
-from engine.ledger import ATTEMPTS, SENT, Ledger, split_id
-from engine.resend import may_be_billed
+from engine.ledger import Ledger, split_id
 
 
 @dataclass(slots=True)
@@ -33,35 +29,18 @@ class Lost:
     """Rows whose cost nobody told."""
 
 
-def read_lost(folder: Path, ledger: Ledger) -> Lost:
-    """Read attempts.jsonl once more, and sent.jsonl where a request has to be repeated.
-
-    `ledger` is the one of these files, as it was read.
-    """
-    lost = Lost(unpriced_rows=ledger.costs_unknown)
-    for _, attempt in read_lines(folder / ATTEMPTS):
-        sent, cost = bool(attempt.get("sent")), attempt.get("cost")
-        lost.unpriced_rows -= sent and cost is None
-        if may_be_billed(attempt.get("status"), cost, sent=sent):
-            _note(lost, ledger, attempt["id"], attempt["started_at"])
+def lost_of(ledger: Ledger) -> Lost:
+    """What a ledger, as it was read, says of requests without a reply."""
+    lost = Lost(unpriced_rows=ledger.unpriced, count=ledger.billed_unseen)
+    for identifier, found in ledger.open.items():
+        if found.billed:
+            lost.open[identifier] = Request(found.billed, found.at, found.ignore)
     for record in ledger.unknown:
-        _note(lost, ledger, record["id"], record["at"])
-    if lost.open:
-        for _, record in read_lines(folder / SENT):
-            _note_hosts(lost, record)
+        lost.count += 1
+        identifier, at = record["id"], record["at"]
+        if ledger.done(*split_id(identifier)):
+            continue
+        request = lost.open.setdefault(identifier, Request(ignore=ledger.open[identifier].ignore))
+        request.count += 1
+        request.at = max(request.at, at)
     return lost
-
-
-def _note(lost: Lost, ledger: Ledger, identifier: str, at: str) -> None:
-    lost.count += 1
-    if ledger.done(*split_id(identifier)):
-        return
-    request = lost.open.setdefault(identifier, Request())
-    request.count += 1
-    request.at = max(request.at, at)
-
-
-def _note_hosts(lost: Lost, record: dict[str, Any]) -> None:
-    request = lost.open.get(record["id"])
-    if request is not None:
-        request.ignore = list(record.get("ignore", ()))

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from engine.manifest import Turns
 
@@ -28,6 +28,16 @@ _ROLES = {
     "observation": "tool",
 }
 _GIVEN = ("name", "tool_calls", "tool_call_id")
+
+
+class Counts(Protocol):
+    """How often each prompt was met: a dictionary does, or something smaller."""
+
+    def get(self, key: bytes, default: int, /) -> int:
+        """The count of a prompt's first 8 bytes of hash."""
+        ...
+
+    def __setitem__(self, key: bytes, count: int, /) -> None: ...
 
 
 class RowError(Exception):
@@ -76,9 +86,7 @@ def normalise(row: Any) -> tuple[list[Message], list[Any] | None]:
     return messages, _tools(row.get("tools"))
 
 
-def make_prompt(
-    row: Any, *, dataset: str, index: int, turns: Turns, occurrences: dict[bytes, int]
-) -> Prompt:
+def make_prompt(row: Any, *, dataset: str, index: int, turns: Turns, occurrences: Counts) -> Prompt:
     """Normalise a row and number its exact doubles (`occurrences` is updated)."""
     messages, tools = normalise(row)
     digest = prompt_hash(messages, tools)

@@ -18,6 +18,7 @@ import orjson
 
 from engine.errors import IdentityError, RunHeldError, UsageError
 from engine.manifest import Manifest
+from engine.runrecord import run_problem
 
 RUN, LOCK, STATUS = "run.json", "run.lock", "status.json"
 EVENTS, HISTORY = "events.jsonl", "history.jsonl"
@@ -83,12 +84,16 @@ def is_held(folder: Path) -> bool:
     return False
 
 
-def claim(folder: Path, manifest: Manifest) -> bool:
-    """Check the identity of what is there and write run.json; True where a run is resumed."""
+def claim(folder: Path, manifest: Manifest, shard: dict[str, Any] | None = None) -> bool:
+    """Check the identity of what is there and write run.json; True where a run is resumed.
+
+    `shard` holds `index` (from 1), `count`, and `prompts`, the whole's total of each dataset.
+    """
     path = folder / RUN
     earlier = _read_run(path)
     identity = manifest.identity()
     if earlier is not None:
+        _check_shard(folder, earlier.get("shard"), shard)
         differences = list(differs(earlier["identity"], identity))
         if differences:
             raise IdentityError(
@@ -102,8 +107,29 @@ def claim(folder: Path, manifest: Manifest) -> bool:
         "manifest": manifest.model_dump(mode="json"),
         "versions": _versions(),
     }
+    if shard is not None:
+        earlier_totals = ((earlier or {}).get("shard") or {}).get("prompts") or {}
+        record["shard"] = {**shard, "prompts": {**earlier_totals, **shard["prompts"]}}
     write_atomically(path, orjson.dumps(record, option=orjson.OPT_INDENT_2))
     return earlier is not None
+
+
+def _check_shard(folder: Path, earlier: dict[str, Any] | None, now: dict[str, Any] | None) -> None:
+    """Another shard has other prompts: neither rows nor totals would be this one's."""
+    there, here = _shard_words(earlier), _shard_words(now)
+    if there != here:
+        raise IdentityError(
+            f"{folder} holds {there}, and this is {here}",
+            hint="Give each shard a folder of its own: without --output they get one each.",
+        )
+
+
+def _shard_words(shard: dict[str, Any] | None) -> str:
+    return (
+        "a run that is not sharded"
+        if shard is None
+        else f"shard {shard['index']} of {shard['count']}"
+    )
 
 
 def differs(earlier: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
@@ -126,10 +152,10 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file's value, or None where there is none."""
+    """A JSON file's value, or None where there is none that can be read."""
     try:
         return orjson.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError, orjson.JSONDecodeError):
+    except (OSError, orjson.JSONDecodeError):
         return None
 
 
@@ -142,19 +168,21 @@ def _read_run(path: Path) -> dict[str, Any] | None:
             )
         return None
     record = read_json(path)
-    if not isinstance(record, dict) or "identity" not in record:
+    if problem := run_problem(record):
         raise IdentityError(
-            f"{path} is not readable, so the run's identity is unknown",
+            f"{path} is not readable as a run's record ({problem}): its identity is unknown",
             hint="Restore it from a backup, or choose another output folder (--output DIR).",
         )
-    return record
+    known: dict[str, Any] = record
+    return known
 
 
 def _holder(folder: Path) -> str:
-    holder = read_json(folder / LOCK) or {}
-    if "pid" not in holder:
+    holder = read_json(folder / LOCK)
+    if not isinstance(holder, dict) or "pid" not in holder:
         return "another process"
-    return f"process {holder['pid']} on {holder['host']} (since {holder['started_at']})"
+    since = f" (since {holder['started_at']})" if "started_at" in holder else ""
+    return f"process {holder['pid']} on {holder.get('host', 'an unknown host')}{since}"
 
 
 def _versions() -> dict[str, str]:

@@ -9,16 +9,17 @@ import io
 import json
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 import orjson
 
 from engine.errors import SourceError
+from engine.keytable import Occurrences
 from engine.manifest import Dataset, Manifest
-from engine.prompts import InvalidRow, Prompt, RowError, make_prompt
+from engine.mark import Mark, Place, Prefix
+from engine.prompts import Counts, InvalidRow, Prompt, RowError, make_prompt
 
 FORMATS = "jsonl, json, csv (each also .gz), parquet, hf:repo/name:split"
 _CSV_FIELD_LIMIT = 1 << 30
@@ -26,17 +27,22 @@ _LISTS = frozenset({"messages", "conversations", "turns"})
 """Columns of a csv whose fields are JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row of a source; `value` is None where `problem` says why it could not be read."""
 
     line: int
     value: Any
     problem: str = ""
+    begin: int = -1
+    """Where it stands in a file of lines, in bytes."""
+    end: int = -1
 
 
-def read_rows(source: str, path: Path) -> Iterator[Row]:
-    """All rows of a source, in order; blank lines are no rows. Raises SourceError."""
+def read_rows(source: str, path: Path, prefix: Prefix | None = None) -> Iterator[Row]:
+    """All rows of a source, in order; blank lines are no rows. Raises SourceError.
+
+    `prefix` is told the bytes of a file of lines.
+    """
     if source.startswith("hf:"):
         return _hub(source)
     kind = path.name.removesuffix(".gz").rsplit(".", 1)[-1].lower()
@@ -51,7 +57,7 @@ def read_rows(source: str, path: Path) -> Iterator[Row]:
         raise SourceError(f"{path}: unknown format .{kind}", hint=f"known: {FORMATS}")
     if not path.is_file():
         raise SourceError(f"{path}: no such file")
-    return _guarded(reader(path), path)
+    return _guarded(_jsonl(path, prefix=prefix) if reader is _jsonl else reader(path), path)
 
 
 def count_rows(source: str, path: Path, *, enough: int | None = None) -> int:
@@ -68,18 +74,48 @@ def count_rows(source: str, path: Path, *, enough: int | None = None) -> int:
 class PromptFeed:
     """The first `stop` rows of one dataset as prompts, batch by batch; used by one thread."""
 
-    def __init__(self, manifest: Manifest, dataset: Dataset, *, stop: int) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        dataset: Dataset,
+        *,
+        stop: int,
+        mark: Mark | None = None,
+        prefix: Prefix | None = None,
+    ) -> None:
+        """Begin with the rows that `mark` names, then go on behind it; `prefix`: what is before."""
         self._dataset = dataset
-        self._rows = enumerate(
-            islice(read_rows(dataset.source, manifest.source_path(dataset)), stop)
-        )
-        self._occurrences: dict[bytes, int] = {}
+        path = manifest.source_path(dataset)
+        self._open: Iterator[tuple[Place, Row]] = iter(())
+        self.prefix = prefix or Prefix()
+        if mark is None:
+            rows, first = read_rows(dataset.source, path, self.prefix), 0
+            self.occurrences = Occurrences()
+        else:
+            lines = _jsonl(path, mark.bytes, mark.lines, self.prefix)
+            rows, first = _guarded(lines, path), mark.rows
+            self.occurrences = mark.occurrences
+            self._open = _at(path, mark.open)
+        self._rows = enumerate(islice(rows, stop - first), first)
+        self.places: list[tuple[int, int]] = []
+        """(line, byte offset) of each row of the last batch."""
+        self.end = Place(first, mark.lines if mark else 0, mark.bytes if mark else 0, 0)
+        """Where the next row begins, if the source is a file of lines."""
 
     def batch(self, size: int) -> list[Prompt | InvalidRow]:
         """Up to `size` further rows; an empty list is the end."""
-        return [self._prompt(index, row) for index, row in islice(self._rows, size)]
+        self.places = []
+        found: list[Prompt | InvalidRow] = []
+        for place, row in islice(self._open, size):
+            self.places.append((row.line, row.begin))
+            found.append(self._prompt(place.row, row, _Numbered(place.occurrence)))
+        for index, row in islice(self._rows, size - len(found)):
+            self.places.append((row.line, row.begin))
+            self.end = Place(index + 1, row.line, row.end, 0)
+            found.append(self._prompt(index, row, self.occurrences))
+        return found
 
-    def _prompt(self, index: int, row: Row) -> Prompt | InvalidRow:
+    def _prompt(self, index: int, row: Row, occurrences: Counts) -> Prompt | InvalidRow:
         name = self._dataset.name
         if row.problem:
             return InvalidRow(name, index, row.line, row.problem)
@@ -89,10 +125,42 @@ class PromptFeed:
                 dataset=name,
                 index=index,
                 turns=self._dataset.turns,
-                occurrences=self._occurrences,
+                occurrences=occurrences,
             )
         except RowError as error:
             return InvalidRow(name, index, row.line, str(error))
+
+
+class _Numbered:
+    """Counts for one prompt whose number among its doubles is known."""
+
+    def __init__(self, occurrence: int) -> None:
+        self._occurrence = occurrence
+
+    def get(self, key: bytes, default: int, /) -> int:
+        """The known number."""
+        del key, default
+        return self._occurrence
+
+    def __setitem__(self, key: bytes, count: int, /) -> None:
+        """All other doubles are counted already."""
+
+
+def is_plain(source: str, path: Path) -> bool:
+    """Whether a source is a file of lines in which a place can be found again."""
+    return not source.startswith("hf:") and path.suffix.lower() in {".jsonl", ".ndjson"}
+
+
+def _at(path: Path, places: list[Place]) -> Iterator[tuple[Place, Row]]:
+    """The rows at these places, which were read before."""
+    with path.open("rb") as file:
+        for place in places:
+            file.seek(place.begin)
+            line = file.readline()
+            end = place.begin + len(line)
+            text = line.removeprefix(codecs.BOM_UTF8) if place.line == 1 else line
+            value, problem = _value(text.strip())
+            yield place, Row(place.line, value, problem, place.begin, end)
 
 
 def _guarded(rows: Iterator[Row], path: Path) -> Iterator[Row]:
@@ -106,28 +174,39 @@ def _open(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
-def _lines(path: Path) -> Iterator[Row]:
+def _lines(
+    path: Path, end: int = 0, before: int = 0, prefix: Prefix | None = None
+) -> Iterator[Row]:
+    """Lines that are not blank, from a byte offset on, with so many lines before it."""
     with _open(path) as file:
-        for number, line in enumerate(file, 1):
+        file.seek(end)
+        for number, line in enumerate(file, before + 1):
+            begin, end = end, end + len(line)
+            if prefix is not None:
+                prefix.add(line)
             text = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
             if stripped := text.strip():
-                yield Row(number, stripped)
+                yield Row(number, stripped, "", begin, end)
 
 
-def _jsonl(path: Path) -> Iterator[Row]:
-    for row in _lines(path):
-        yield _parsed(row.line, row.value)
+def _jsonl(
+    path: Path, begin: int = 0, number: int = 0, prefix: Prefix | None = None
+) -> Iterator[Row]:
+    for row in _lines(path, begin, number, prefix):
+        value, problem = _value(row.value)
+        yield Row(row.line, value, problem, row.begin, row.end)
 
 
-def _parsed(line: int, data: bytes) -> Row:
+def _value(data: bytes) -> tuple[Any, str]:
+    """A JSON value, or None and what is wrong with the text."""
     try:
-        return Row(line, orjson.loads(data))
+        return orjson.loads(data), ""
     except orjson.JSONDecodeError:
         pass
     try:  # orjson refuses escaped lone surrogates and NaN, which real sets hold
-        return Row(line, json.loads(data))
+        return json.loads(data), ""
     except (ValueError, RecursionError) as error:
-        return Row(line, None, f"not valid JSON: {error}")
+        return None, f"not valid JSON: {error}"
 
 
 def _json(path: Path) -> Iterator[Row]:
@@ -167,10 +246,10 @@ def _csv_row(line: int, header: list[str], values: list[str]) -> Row:
         except UnicodeEncodeError:
             return Row(line, None, f"{key} is not valid UTF-8")
         if key in _LISTS:
-            inner = _parsed(line, data)
-            if inner.problem:
-                return Row(line, None, f"{key}: {inner.problem}")
-            row[key] = inner.value
+            value, problem = _value(data)
+            if problem:
+                return Row(line, None, f"{key}: {problem}")
+            row[key] = value
     return Row(line, row)
 
 

@@ -6,33 +6,16 @@ so that two passes over a live run see the same rows.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from engine.entries import filled, row_problem
 from engine.jsonlines import load_line
 
 PIECE_BYTES: Final = 4 << 20
 _BLOCK: Final = 1 << 16
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[0-9a-f]{16}\.\d{1,9}#\d{1,6}")
-_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
-    "id": str,
-    "index": int,
-    "turn": int,
-    "messages": list,
-    "reasoning": (str, type(None)),
-    "content": (str, type(None)),
-    "tool_calls": (list, type(None)),
-    "prompt_ids": (list, type(None)),
-    "completion_ids": (list, type(None)),
-    "exactness": str,
-    "flags": list,
-    "finish_reason": str,
-    "provider": (str, type(None)),
-    "usage": dict,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,25 +74,9 @@ def parse_row(line: bytes, dataset: str) -> dict[str, Any]:
         row = load_line(line)
     except ValueError:
         raise ValueError("a line that is no JSON") from None
-    if problem := _problem(row, dataset):
+    if problem := row_problem(row, dataset):
         raise ValueError(problem)
-    valid: dict[str, Any] = row
-    return valid
-
-
-def _problem(row: Any, dataset: str) -> str:
-    if not isinstance(row, dict):
-        return "a line that is no row"
-    for name, kinds in _TYPES.items():
-        if not isinstance(row.get(name), kinds):
-            return f"no row: {name} is missing or of a wrong type"
-    if not _ID.fullmatch(row["id"]):
-        return f"no row: {row['id'][:80]!r} is no id"
-    if not row["id"].startswith(f"{dataset}/"):
-        return f"{row['id']} belongs to another dataset"
-    if not all(isinstance(message, dict) for message in row["messages"]):
-        return "no row: a message is no object"
-    return ""
+    return filled(row)
 
 
 def read_at(path: Path, places: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
@@ -117,5 +84,4 @@ def read_at(path: Path, places: list[tuple[int, int]]) -> Iterator[dict[str, Any
     with path.open("rb") as file:
         for offset, length in places:
             file.seek(offset)
-            row: dict[str, Any] = load_line(file.read(length))
-            yield row
+            yield filled(load_line(file.read(length)))

@@ -75,6 +75,14 @@ class Batch(NamedTuple):
     verdicts: list[Verdict]
 
 
+class Woven(NamedTuple):
+    """Rows of several files, for the second pass."""
+
+    parts: list[Batch]
+    order: list[int]
+    """Which part gives the next row."""
+
+
 @dataclass(slots=True)
 class DatasetSurvey:
     """One dataset's rows; doubled and unreadable lines are none of them."""
@@ -145,10 +153,36 @@ class Survey:
             verdicts = [self.known[dataset.verdicts[row]] for row in part]
             yield Batch(dataset.path, places, verdicts)
 
+    def woven(self, parts: Sequence[DatasetSurvey]) -> Iterator[Batch | Woven]:
+        """One dataset's rows in the order of its source, whichever runs hold them."""
+        if len(parts) == 1:
+            yield from self.batches(parts[0], parts[0].in_source_order())
+            return
+        keys = [
+            ((part.indexes[row], part.turns[row], number, row), number)
+            for number, part in enumerate(parts)
+            for row in range(len(part))
+        ]
+        keys.sort()
+        for begin in range(0, len(keys), BATCH):
+            rows: list[list[int]] = [[] for _ in parts]
+            order = [number for _, number in keys[begin : begin + BATCH]]
+            for (*_, row), number in keys[begin : begin + BATCH]:
+                rows[number].append(row)
+            found = [[*self.batches(part, rows[n])] for n, part in enumerate(parts)]
+            empty = Batch(parts[0].path, [], [])
+            yield Woven([batches[0] if batches else empty for batches in found], order)
+
 
 def survey(folder: Path, manifest: Manifest, work: Workers[Kit]) -> Survey:
     """Read every whole line of every rows.jsonl once."""
-    result = Survey(_datasets(folder, manifest), Regrader(thinking=manifest.endpoint.thinking))
+    return survey_all([(folder, manifest)], work)
+
+
+def survey_all(runs: Sequence[tuple[Path, Manifest]], work: Workers[Kit]) -> Survey:
+    """The same for several runs of one identity: what all rows say of a provider grades each."""
+    datasets = [part for folder, manifest in runs for part in _datasets(folder, manifest)]
+    result = Survey(datasets, Regrader(thinking=runs[0][1].endpoint.thinking))
     for dataset in result.datasets:
         found = (Piece(p.path, p.begin, p.end) for p in pieces(dataset.path, dataset.end))
         for piece in work.map(partial(look, dataset.name), found):
@@ -165,8 +199,12 @@ def look(name: str, kit: Kit, piece: Piece) -> list[Seen]:
     return [_seen(name, kit, offset, line, known.setdefault) for offset, line in lines(piece)]
 
 
-def rows_of(kit: Kit, batch: Batch) -> Iterator[tuple[dict[str, Any], Answer, Graded]]:
+def rows_of(kit: Kit, batch: Batch | Woven) -> Iterator[tuple[dict[str, Any], Answer, Graded]]:
     """The rows of a batch with their final grades."""
+    if isinstance(batch, Woven):
+        streams = [rows_of(kit, part) for part in batch.parts]
+        yield from (next(streams[number]) for number in batch.order)
+        return
     for row, verdict in zip(read_at(batch.path, batch.places), batch.verdicts, strict=True):
         answer = answer_of_row(row)
         yield row, answer, kit.settle(row, answer, verdict)

@@ -6,21 +6,21 @@ that is missing) are faults; grades, and what changed with the manifest, are fin
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-from pydantic import ValidationError
 
 from engine.audits.audit import ProviderTally, Tally, audit
 from engine.audits.rowlines import lines, pieces, whole_end
 from engine.audits.survey import DatasetSurvey, Kit, Survey, survey
 from engine.audits.workers import Workers
-from engine.errors import UsageError
+from engine.entries import PROBLEMS, event_problem
 from engine.jsonlines import load_line
 from engine.ledger import ATTEMPTS, FAILURES, ROWS, SENT, split_id
 from engine.manifest import Manifest
-from engine.rundir import RUN, STATUS, read_json
+from engine.rundir import EVENTS, STATUS, read_json
 
 FAULTS_KEPT = 1000
 UNNAMED = "unnamed"
@@ -52,6 +52,8 @@ class DatasetReport:
     """Requests without a known outcome: a kill left them, or the run is live."""
     set_aside: int = 0
     """Torn lines that a resume moved aside, to `*.torn`."""
+    ids: set[str] = field(default_factory=set)
+    """Of its rows: what other runs' rows are compared with."""
 
     @property
     def surplus(self) -> int:
@@ -90,19 +92,6 @@ class Report:
             self.faults.append(Fault(place, what))
 
 
-def read_run(folder: Path) -> Manifest:
-    """The manifest that a run directory was made with; raises UsageError."""
-    record = read_json(folder / RUN)
-    if not isinstance(record, dict) or "manifest" not in record:
-        raise UsageError(f"{folder} is no run directory (it has no readable {RUN})")
-    try:
-        return Manifest.model_validate(record["manifest"])
-    except ValidationError as error:
-        problem = error.errors(include_input=False)[0]
-        place = ".".join(str(part) for part in problem["loc"])
-        raise UsageError(f"{folder / RUN}: manifest.{place}: {problem['msg']}") from None
-
-
 def verify_run(folder: Path, manifest: Manifest, work: Workers[Kit], *, live: bool) -> Report:
     """Audit everything."""
     report = Report(str(folder), manifest.endpoint.tokenizer, live)
@@ -110,6 +99,8 @@ def verify_run(folder: Path, manifest: Manifest, work: Workers[Kit], *, live: bo
     for dataset in found.datasets:
         _audit_rows(report, found, dataset, work)
         _audit_outcomes(report, report.datasets[-1], dataset)
+    for _ in _records(report, folder / EVENTS, EVENTS, event_problem):
+        pass
     _describe_providers(report, found)
     if not live:
         _audit_status(report, read_json(folder / STATUS))
@@ -131,6 +122,7 @@ def _audit_rows(report: Report, found: Survey, dataset: DatasetSurvey, work: Wor
             report.fault(f"{place}:{dataset.numbers[row + position]}", what)
         row += tally.rows
         _merge(report, part.tally, tally)
+    part.ids = dataset.ids
     part.prompts_with_rows = len({split_id(identifier)[0] for identifier in dataset.ids})
 
 
@@ -154,15 +146,15 @@ def _audit_outcomes(report: Report, part: DatasetReport, dataset: DatasetSurvey)
     folder = dataset.path.parent
     failed: set[str] = set()
     invalid: set[tuple[Any, Any]] = set()
-    for failure in _records(report, folder / FAILURES):
+    for failure in _of_dataset(report, folder / FAILURES):
         identifier = failure.get("id")
         if identifier is None:
             invalid.add((failure.get("index"), failure.get("message")))
         elif identifier not in dataset.ids:  # a later row supersedes a failure
             failed.add(str(identifier).partition("#")[0])
     part.failed, part.invalid = len(failed), len(invalid)
-    part.requests = sum(1 for _ in _records(report, folder / SENT))
-    part.attempts = sum(1 for _ in _records(report, folder / ATTEMPTS))
+    part.requests = sum(1 for _ in _of_dataset(report, folder / SENT))
+    part.attempts = sum(1 for _ in _of_dataset(report, folder / ATTEMPTS))
     part.open = max(0, part.requests - part.tally.rows - part.attempts)
     unsent = part.tally.rows + part.attempts - part.requests
     if unsent > 0 and not report.live:
@@ -171,10 +163,17 @@ def _audit_outcomes(report: Report, part: DatasetReport, dataset: DatasetSurvey)
         part.set_aside += path.read_bytes().count(b"\n")
 
 
-def _records(report: Report, path: Path) -> Any:
+def _of_dataset(report: Report, path: Path) -> Iterator[dict[str, Any]]:
+    name = path.parent.name
+    problem = partial(PROBLEMS[path.name], dataset=name)
+    return _records(report, path, f"{name}/{path.name}", problem)
+
+
+def _records(
+    report: Report, path: Path, place: str, problem: Callable[[Any], str]
+) -> Iterator[dict[str, Any]]:
     """The records of a whole file, one by one; other lines are faults."""
     number, end = 0, whole_end(path)
-    place = f"{path.parent.name}/{path.name}"
     for piece in pieces(path, end):
         for _, line in lines(piece):
             number += 1
@@ -182,10 +181,10 @@ def _records(report: Report, path: Path) -> Any:
                 record = load_line(line)
             except ValueError:
                 record = None
-            if isinstance(record, dict):
-                yield record
+            if wrong := problem(record):
+                report.fault(f"{place}:{number}", wrong)
             else:
-                report.fault(f"{place}:{number}", "a line that is no record")
+                yield record
     if path.is_file() and path.stat().st_size > end and not report.live:
         report.fault(f"{place}:{number + 1}", "a torn last line")
 
@@ -203,9 +202,12 @@ def _audit_status(report: Report, status: Any) -> None:
     """No row that status.json counted may be missing, and its totals must add up (DESIGN §5)."""
     views = status.get("datasets") if isinstance(status, dict) else None
     parts = {part.name: part for part in report.datasets}
-    for view in views if isinstance(views, list) else ():
-        name = view.get("name")
-        counts = [view.get(key) for key in ("ok", "failed", "invalid", "in_flight", "left")]
+    known = views if isinstance(views, list) else ()
+    for view in (view for view in known if isinstance(view, dict)):
+        name = str(view.get("name"))
+        counts: list[Any] = [
+            view.get(key) for key in ("ok", "failed", "invalid", "in_flight", "left")
+        ]
         if all(type(count) is int for count in counts) and sum(counts) != view.get("prompts"):
             report.fault(STATUS, f"{name}: {counts} are not {view.get('prompts')} prompts")
         rows, counted = parts[name].tally.rows if name in parts else 0, view.get("rows")

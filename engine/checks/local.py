@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,9 @@ from engine.client import ensure_descriptors
 from engine.errors import UsageError, VocabularyError
 from engine.format import safe_text
 from engine.manifest import Manifest
+from engine.outfolder import HINT, check_parts, obstacle
 from engine.rundir import RUN, differs, is_held, read_json
+from engine.runrecord import run_problem
 from engine.settings import Settings
 from engine.tokens.pieces import Encoder
 
@@ -42,8 +43,15 @@ def find_vocabulary(manifest: Manifest, settings: Settings) -> tuple[Encoder | N
 
 def folder_findings(manifest: Manifest, folder: Path) -> Iterator[Finding]:
     """Whether this manifest may write to its run directory."""
+    if words := obstacle(folder):
+        yield fail("manifest", "output", words, HINT)
+        return
+    try:
+        check_parts(folder, (dataset.name for dataset in manifest.datasets))
+    except UsageError as error:
+        yield fail("manifest", "output", error.message, error.hint)
     record = read_json(folder / RUN)
-    if isinstance(record, dict) and isinstance(record.get("identity"), dict):
+    if record is not None and not run_problem(record):
         differences = "; ".join(differs(record["identity"], manifest.identity()))
         if differences:
             text = f"{folder} holds a run with another identity: {safe_text(differences, SENTENCE)}"
@@ -57,13 +65,6 @@ def folder_findings(manifest: Manifest, folder: Path) -> Iterator[Finding]:
     if is_held(folder):
         text = f"another process is doing the run in {folder}"
         yield warn("manifest", "held", text, "`eaglegen-tui attach` shows it.")
-    ground = _ground(folder)
-    if folder.exists() and not folder.is_dir():
-        text = f"{folder} is no folder"
-        yield fail("manifest", "output", text, "Choose another output folder (--output DIR).")
-    elif not os.access(ground, os.W_OK | os.X_OK):
-        text = f"{ground} cannot be written to"
-        yield fail("manifest", "output", text, "Choose another output folder (--output DIR).")
 
 
 def machine_findings(concurrency: int, folder: Path, reckoned: Estimate) -> Iterator[Finding]:
@@ -74,8 +75,8 @@ def machine_findings(concurrency: int, folder: Path, reckoned: Estimate) -> Iter
         yield fail("manifest", "open_files", error.message, error.hint)
     tokens = sum(part.completion_tokens + part.prompt_tokens for part in reckoned.high)
     needed = tokens * _BYTES_PER_TOKEN
-    free = shutil.disk_usage(_ground(folder)).free
-    if needed > free:
+    free = _free(folder)
+    if free is not None and needed > free:
         text = (
             f"the rows may need {needed / _GIGABYTE:,.1f} GB in the high case, the disk has "
             f"{free / _GIGABYTE:,.1f} GB free"
@@ -83,6 +84,13 @@ def machine_findings(concurrency: int, folder: Path, reckoned: Estimate) -> Iter
         yield warn("estimate", "disk", text, "Free some, or choose another output folder.")
 
 
-def _ground(folder: Path) -> Path:
-    """The nearest folder that exists."""
-    return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
+def _free(folder: Path) -> int | None:
+    """Bytes free where the folder is or would be; None where there is no such place."""
+    for path in (folder.absolute(), *folder.absolute().parents):
+        try:
+            return shutil.disk_usage(path).free
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError):
+            return None
+    return None

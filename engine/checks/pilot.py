@@ -5,10 +5,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.jsonlines import read_lines
+from engine.entries import row_problem
+from engine.jsonlines import Position, read_on
 from engine.ledger import ROWS, Ledger, fold_row
 
 ENOUGH = 5
@@ -60,12 +62,10 @@ class Pilot:
 def read_pilot(folder: Path) -> Pilot:
     """Fold the rows of one dataset's folder; a missing one holds none."""
     pilot = Pilot()
-    for offset, row in read_lines(folder / ROWS):
+    problem = partial(row_problem, dataset=folder.name)
+    for offset, row in read_on(folder / ROWS, Position(), problem):
         before = pilot.ledger.rows
-        try:
-            fold_row(pilot.ledger, row, offset)
-        except (KeyError, ValueError, TypeError):
-            continue  # no row of ours; `verify` reports it
+        fold_row(pilot.ledger, row, offset)
         if pilot.ledger.rows > before:
             _measure(pilot, row)
     return pilot

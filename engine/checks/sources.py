@@ -12,6 +12,7 @@ from engine.manifest import Dataset, Manifest
 from engine.prompts import InvalidRow, Prompt
 from engine.sources import PromptFeed, count_rows
 from engine.tokens.template import PromptError
+from engine.unmet import Unmet
 
 FIRST = 5
 """Unreadable rows and the like that are named one by one."""
@@ -123,7 +124,7 @@ class Scanner:
 
     def _read(self, scan: Scan, dataset: Dataset, window: Window, pilot: Pilot) -> None:
         stop = min(dataset.prompts, self._limit or dataset.prompts)
-        unseen = set(pilot.ledger.turns)
+        unmet = Unmet(pilot.ledger)
         for item in _items(PromptFeed(self._manifest, dataset, stop=stop)):
             scan.rows += 1
             if isinstance(item, InvalidRow):
@@ -131,16 +132,16 @@ class Scanner:
                 if len(scan.invalid_first) < FIRST:
                     scan.invalid_first.append(item)
                 continue
-            unseen.discard(item.key)
+            unmet.meet(item.key)
             self._note(scan, item, dataset, pilot)
             self._weigh(scan, item, window)
-        scan.orphans = len(unseen) if stop == dataset.prompts else 0
+        scan.orphans = unmet.ok if stop == dataset.prompts else 0
 
     def _note(self, scan: Scan, prompt: Prompt, dataset: Dataset, pilot: Pilot) -> None:
         turns = len(prompt.turns)
         scan.readable += 1
         scan.generations += turns
-        if prompt.key not in pilot.ledger.cut:
+        if not pilot.ledger.cut(prompt.key):
             scan.left += sum(not pilot.ledger.done(prompt.key, turn) for turn in prompt.turns)
         scan.max_turns = max(scan.max_turns, turns)
         scan.multi_turn += turns > 1

@@ -64,7 +64,8 @@ def answer_of_row(row: Mapping[str, Any]) -> Answer:
 
 def count_calls(messages: Sequence[Mapping[str, Any]]) -> int:
     """Tool calls made in a conversation so far."""
-    return sum(len(message.get("tool_calls") or ()) for message in messages)
+    calls = (message.get("tool_calls") for message in messages)
+    return sum(len(each) for each in calls if isinstance(each, list))  # sources hold anything
 
 
 def layouts(answer: Answer, *, thinking: bool, variant: str) -> list[Layout]:

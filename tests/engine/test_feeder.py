@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 from engine_parts import HEAD, dataset_text, job_of, manifest_of, prompt_of, write_rows
+from ledger_rows import bare_row
 
 from engine.feeder import Batch, Feeder
 from engine.jsonlines import dump_line
-from engine.ledger import ATTEMPTS, FAILURES, ROWS, SENT, read_ledger
+from engine.ledger import ATTEMPTS, FAILURES, ROWS, SENT
 from engine.plan import Shard
 from engine.prompts import InvalidRow
-from engine.records import invalid_message
+from engine.records import invalid_message, invalid_record
+from engine.restore import read_ledger
 from engine.schedule import Job, Queue
 
 
@@ -46,7 +48,7 @@ class Desk:
     def saved(self, row: Any, turn: int = 0, **more: Any) -> None:
         identifier = prompt_of(row, dataset="D").id(turn)
         content = f"ours {turn}"
-        self.wrote(ROWS, {"id": identifier, "content": content, "attempts": 1, **more})
+        self.wrote(ROWS, bare_row(identifier, content=content, **more))
 
     def failed(self, row: Any, turn: int = 0) -> None:
         identifier = prompt_of(row, dataset="D").id(turn)
@@ -176,7 +178,7 @@ async def test_unreadable_rows_come_with_their_place_and_known_ones_are_known(de
     assert [(row.index, row.line) for row in batch.invalid] == [(1, 3), (2, 4)]
     assert feeder.known_invalid == set()
     for row in batch.invalid:
-        desk.wrote(FAILURES, {"id": None, "index": row.index, "message": invalid_message(row)})
+        desk.wrote(FAILURES, invalid_record(row, 0.0))
     again = desk.feeder()
     assert again.known_invalid == {(r.index, invalid_message(r)) for r in batch.invalid}
     assert (await whole(again)).invalid == batch.invalid

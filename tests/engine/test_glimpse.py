@@ -8,6 +8,7 @@ from pathlib import Path
 from engine_parts import dataset_text
 from hypothesis import given
 from hypothesis import strategies as st
+from ledger_rows import bare_row
 from session_parts import clock_of, fail, read_all, session_of, start, succeed
 
 from engine.events import PromptFailed
@@ -15,7 +16,8 @@ from engine.faults import fault
 from engine.frame import Framer
 from engine.glimpse import FAILURES_KEPT, ROWS_KEPT, Glimpse, bucket, head_of
 from engine.jsonlines import dump_line
-from engine.ledger import FAILURES, ROWS, fold_files
+from engine.ledger import FAILURES, ROWS
+from engine.restore import fold_files
 from engine.session import Session
 from engine.snapshot import DatasetView
 from engine.stats import DatasetStats
@@ -87,8 +89,7 @@ async def test_a_resumed_run_shows_what_is_on_disk(tmp_path: Path) -> None:
     folder.mkdir()
     ids = [f"A/{n:016x}.0#0" for n in range(40)]
     rows = [
-        {"id": name, "finish_reason": "length", "usage": {"completion_tokens": 700}}
-        for name in ids[:3]
+        bare_row(name, finish_reason="length", usage={"completion_tokens": 700}) for name in ids[:3]
     ]
     given_up = [
         {"id": name, "family": "moderation", "message": f"no {n}", "attempts": 1,

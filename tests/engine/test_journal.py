@@ -38,7 +38,7 @@ async def test_an_entry_is_on_disk_and_in_memory_with_its_time_and_reason(tmp_pa
             "text": "run running → paused",
         },
     ]
-    assert journal.recent[0] == JournalEntry(EPOCH, "command", "skipped B6", "B6")
+    assert journal.recent[0] == JournalEntry(EPOCH, "command", "skipped B6", "B6", "screen")
     assert journal.count == 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ledger_rows import bare_row
 
 from engine.families import FAMILIES
 from engine.jsonlines import dump_line, read_lines
@@ -21,10 +23,12 @@ from engine.ledger import (
     fold_attempt,
     fold_failure,
     fold_row,
-    read_ledger,
+    fold_sent,
     read_rows_at,
+    settle,
     split_id,
 )
+from engine.restore import read_ledger
 from engine.stats import Totals
 
 FILES = (ROWS, SENT, FAILURES, ATTEMPTS)
@@ -36,17 +40,9 @@ def identifier(prompt: int, turn: int = 0) -> str:
 
 def row(prompt: int, turn: int = 0, *, attempts: int = 1, **more: Any) -> dict[str, Any]:
     usage = {"completion_tokens": 10 + prompt, "cost": (prompt + 1) / 1024}
-    return {
-        "id": identifier(prompt, turn),
-        "content": f"ä{prompt}.{turn}",
-        "usage": usage,
-        "attempts": attempts,
-        "finish_reason": "stop",
-        "exactness": "matched",
-        "flags": [],
-        "latency_s": 1.5,
-        **more,
-    }
+    given = {"exactness": "matched", "latency_s": 1.5, "usage": usage, **more}
+    content = f"ä{prompt}.{turn}"
+    return bare_row(identifier(prompt, turn), content=content, attempts=attempts, **given)
 
 
 def attempt(prompt: int, turn: int = 0, *, number: int = 1, **more: Any) -> dict[str, Any]:
@@ -74,17 +70,27 @@ def invalid(index: int) -> dict[str, Any]:
 
 
 def write(folder: Path, files: dict[str, list[dict[str, Any]]]) -> None:
+    folder.mkdir(exist_ok=True)
     for name, records in files.items():
         (folder / name).write_bytes(b"".join(map(dump_line, records)))
 
 
 def facts(ledger: Ledger) -> dict[str, Any]:
     """Everything of a ledger that must not depend on the order of lines."""
+    ledger.seal()
     fields = {name: getattr(ledger, name) for name in Ledger.__dataclass_fields__}
-    fields.pop("offsets")
-    fields["latency"] = ledger.latency.quantile(0.5), ledger.latency.count
+    fields.pop("positions")
+    fields["generations"] = ledger.generations.keys  # where they stand depends on the order
+    fields["prompts"] = ledger.prompts.keys, ledger.prompts.values
+    fields["latency"] = sorted(ledger.latency.buckets())
     fields["unknown"] = sorted((r["id"], r["attempt"]) for r in ledger.unknown)
     return fields
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A dataset's folder: it bears the dataset's name."""
+    return tmp_path / "D"
 
 
 HISTORY: dict[str, list[dict[str, Any]]] = {
@@ -121,17 +127,19 @@ HISTORY: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def test_files_are_folded_to_what_a_resume_needs(tmp_path: Path) -> None:
-    write(tmp_path, HISTORY)
-    ledger = read_ledger(tmp_path)
+def test_files_are_folded_to_what_a_resume_needs(folder: Path) -> None:
+    write(folder, HISTORY)
+    ledger = read_ledger(folder)
     key = {number: f"{number:016x}.0" for number in range(8)}
-    assert ledger.turns == {key[0]: 1, key[1]: 3, key[2]: 1, key[4]: 1}
-    assert ledger.cut == {key[2]}
+    done = {(n, turn) for n in key for turn in range(3) if ledger.done(key[n], turn)}
+    assert done == {(0, 0), (1, 0), (1, 1), (2, 0), (4, 0)}
+    assert {n for n in key if ledger.known(key[n])} == {0, 1, 2, 4}
+    assert ledger.prompt_count == 4
+    assert {n for n in key if ledger.cut(key[n])} == {2}
     assert ledger.failed == {key[3]: "bad_request"}
     assert ledger.invalid == {(6, "line 6: broken")}
     assert [(r["id"], r["attempt"]) for r in ledger.unknown] == [(identifier(5), 2)]
-    assert ledger.attempts[identifier(5)] == 2
-    assert ledger.attempts[identifier(1)] == 2
+    assert {n: ledger.attempt(identifier(n)) for n in (3, 5, 7)} == {3: 1, 5: 2, 7: 1}
     assert (ledger.rows, ledger.doubled, ledger.torn) == (5, 0, 0)
     assert ledger.completion_tokens == 10 + 11 + 12 + 11 + 14
     assert ledger.exportable_tokens == 10 + 11 + 14
@@ -140,12 +148,10 @@ def test_files_are_folded_to_what_a_resume_needs(tmp_path: Path) -> None:
     assert ledger.cost_usd == (1 + 2 + 3 + 2 + 5) / 1024 + 0.25
     assert ledger.attempt_errors == 4
     assert ledger.costs_unknown == 2
-    assert ledger.done(key[1], 1)
-    assert not ledger.done(key[0], 1)
 
 
-def test_an_empty_or_missing_folder_is_an_empty_ledger(tmp_path: Path) -> None:
-    assert facts(read_ledger(tmp_path / "none")) == facts(Ledger())
+def test_an_empty_or_missing_folder_is_an_empty_ledger(folder: Path) -> None:
+    assert facts(read_ledger(folder)) == facts(Ledger())
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
@@ -155,15 +161,15 @@ def test_a_restored_error_count_is_the_live_one(family: str) -> None:
     assert ledger.attempt_errors == int(FAMILIES[family].counts)
 
 
-def test_unknown_stays_unknown_and_is_never_zero(tmp_path: Path) -> None:
+def test_unknown_stays_unknown_and_is_never_zero(folder: Path) -> None:
     ledger = Ledger()
     fold_row(ledger, row(1, usage={"completion_tokens": None, "cost": None}), 0)
     totals = Totals()
     totals.restore(ledger)
     assert (ledger.costs_known, ledger.costs_unknown) == (0, 1)
     assert totals.cost is None
-    write(tmp_path, {ROWS: [row(1, usage=None, attempts=None)]})
-    assert read_ledger(tmp_path).costs_unknown == 1
+    write(folder, {ROWS: [row(1, usage={}, attempts=None)]})
+    assert read_ledger(folder).costs_unknown == 1
 
 
 def test_a_failure_is_superseded_by_a_row_and_by_a_later_failure() -> None:
@@ -177,24 +183,26 @@ def test_a_failure_is_superseded_by_a_row_and_by_a_later_failure() -> None:
 
 
 def test_attempt_numbers_go_on_even_where_power_loss_took_lines_of_what_was_sent(
-    tmp_path: Path,
+    folder: Path,
 ) -> None:
-    write(tmp_path, {SENT: [sent(1)], ATTEMPTS: [attempt(1), attempt(1, number=2)]})
-    assert read_ledger(tmp_path).attempts == {identifier(1): 2}
+    write(folder, {SENT: [sent(1)], ATTEMPTS: [attempt(1), attempt(1, number=2)]})
+    assert read_ledger(folder).attempt(identifier(1)) == 2
 
 
-def test_a_doubled_row_is_counted_once_and_told(tmp_path: Path) -> None:
-    write(tmp_path, {ROWS: [row(1), row(2), row(1)]})
-    ledger = read_ledger(tmp_path)
+def test_a_doubled_row_is_counted_once_and_told(folder: Path) -> None:
+    write(folder, {ROWS: [row(1), row(2), row(1)]})
+    ledger = read_ledger(folder)
     assert (ledger.rows, ledger.doubled, ledger.completion_tokens) == (2, 1, 11 + 12)
-    assert ledger.offsets[identifier(1)] == 0
+    assert ledger.offset(identifier(1)) == 0
 
 
-def test_our_own_earlier_answers_are_found_by_their_offsets(tmp_path: Path) -> None:
-    write(tmp_path, HISTORY)
-    ledger = read_ledger(tmp_path)
-    offsets = [ledger.offsets[identifier(1, turn)] for turn in (0, 1)]
-    assert [found["content"] for found in read_rows_at(tmp_path, offsets)] == ["ä1.0", "ä1.1"]
+def test_our_own_earlier_answers_are_found_by_their_offsets(folder: Path) -> None:
+    write(folder, HISTORY)
+    ledger = read_ledger(folder)
+    offsets = [ledger.offset(identifier(1, turn)) for turn in (0, 1)]
+    assert [found["content"] for found in read_rows_at(folder, offsets)] == ["ä1.0", "ä1.1"]
+    with pytest.raises(KeyError):
+        ledger.offset(identifier(1, 2))
 
 
 def test_ids_are_split_at_their_ends() -> None:
@@ -226,28 +234,25 @@ def test_the_fold_does_not_depend_on_the_order_of_completion(
 def expected(kept: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """The facts of whole lines, folded by hand."""
     ledger = Ledger()
-    for record in kept[ROWS]:
-        fold_row(ledger, record, 0)
-    for record in kept[ATTEMPTS]:
-        fold_attempt(ledger, record)
+    settled = array("Q", (fold_row(ledger, record, 0) for record in kept[ROWS]))
+    settled.extend(fold_attempt(ledger, record) for record in kept[ATTEMPTS])
     for record in kept[FAILURES]:
         fold_failure(ledger, record)
-    settled = {(r["id"], r["attempts"]) for r in kept[ROWS]}
-    settled |= {(r["id"], r["attempt"]) for r in kept[ATTEMPTS]}
     for record in kept[SENT]:
-        number = max(ledger.attempts.get(record["id"], 0), record["attempt"])
-        ledger.attempts[record["id"]] = number
-        if (record["id"], record["attempt"]) not in settled:
-            ledger.unknown.append(record)
+        fold_sent(ledger, record)
+    settle(ledger, kept[SENT], settled)
+    want = {(r["id"], r["attempts"]) for r in kept[ROWS]}
+    want |= {(r["id"], r["attempt"]) for r in kept[ATTEMPTS]}
+    assert ledger.unknown == [r for r in kept[SENT] if (r["id"], r["attempt"]) not in want]
     return facts(ledger)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_at_every_point_of_truncation_whole_lines_stay_and_the_torn_one_lies_aside(
-    tmp_path: Path, name: str
+    folder: Path, name: str
 ) -> None:
-    write(tmp_path, HISTORY)
-    path, aside = tmp_path / name, tmp_path / f"{name}.torn"
+    write(folder, HISTORY)
+    path, aside = folder / name, folder / f"{name}.torn"
     data = path.read_bytes()
     ends = [0]
     for record in HISTORY[name]:
@@ -258,7 +263,7 @@ def test_at_every_point_of_truncation_whole_lines_stay_and_the_torn_one_lies_asi
         count = sum(end <= cut + 1 for end in ends[1:])  # a line may lack its newline
         torn = data[ends[count] : cut]
         want = expected({**HISTORY, name: HISTORY[name][:count]}) | {"torn": int(bool(torn))}
-        assert facts(read_ledger(tmp_path)) == want
+        assert facts(read_ledger(folder)) == want
         assert path.read_bytes() == data[: ends[count]]
         assert (aside.read_bytes() if torn else b"\n") == torn + b"\n"
         assert aside.exists() == bool(torn)
@@ -270,7 +275,8 @@ def test_a_run_that_is_killed_again_and_again_neither_loses_nor_doubles(
     tmp_path_factory: pytest.TempPathFactory, data: Any
 ) -> None:
     """Each session asks what is undone; a kill truncates the unsynced tail of any file."""
-    folder = tmp_path_factory.mktemp("killed")
+    folder = tmp_path_factory.mktemp("killed") / "D"
+    folder.mkdir()
     prompts = range(6)
     for _ in range(data.draw(st.integers(1, 4))):
         ledger = read_ledger(folder)
@@ -310,7 +316,7 @@ class Session:
             self._append(ATTEMPTS, {**record, "family": "unknown", "attempt": number, "sent": True})
 
     def ask(self, prompt: int, outcome: str) -> None:
-        number = self._ledger.attempts.get(identifier(prompt), 0) + 1
+        number = self._ledger.attempt(identifier(prompt)) + 1
         self._append(SENT, sent(prompt, number=number))
         if outcome == "row":
             self._append(ROWS, row(prompt, attempts=number))

@@ -193,7 +193,17 @@ def test_an_integer_and_the_same_float_are_the_same_sampling(tmp_path: Path) -> 
     assert claimed(tmp_path, HEAD + SAMPLING + DATASET) is True
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"schema":1}'])
+ODD_RUNS = [
+    *(b"", b"{", b"[]", b"{}", b"5", b'{"schema":1}', b"\0\0\0", b"\xff\xfe{}"),
+    *(b'{"identity":5}', b'{"identity":{},"manifest":{}}', b'{"identity":{"datasets":[]}}'),
+    b'{"identity":{"datasets":{"A":5}},"manifest":{"datasets":[]}}',
+    b'{"identity":{"datasets":{}},"manifest":5}',
+    b'{"identity":{"datasets":{}},"manifest":{"datasets":[5]}}',
+    b'{"identity":{"datasets":{}},"manifest":{"datasets":[],"run":5}}',
+]
+
+
+@pytest.mark.parametrize("content", ODD_RUNS)
 def test_an_unreadable_run_json_is_never_overwritten(tmp_path: Path, content: bytes) -> None:
     (tmp_path / RUN).write_bytes(content)
     with pytest.raises(IdentityError, match="not readable"):
