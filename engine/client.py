@@ -86,6 +86,11 @@ class Client:
         )
         self._timeout = self._http.timeout.as_dict()
 
+    @property
+    def keyed(self) -> bool:
+        """Whether requests carry a key."""
+        return bool(self._secret)
+
     async def __aenter__(self) -> Self:
         await self._http.__aenter__()
         return self

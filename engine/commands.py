@@ -55,6 +55,13 @@ class ExcludeProvider:
 
 
 @dataclass(frozen=True, slots=True)
+class IncludeProvider:
+    """Take the exclusion of a provider back."""
+
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
 class RetryFailed:
     """Put the prompts that were given up back into the schedule; of one dataset, or of all."""
 
@@ -71,7 +78,18 @@ class Stop:
     """Cancel what is in flight, then end."""
 
 
-Command = Pause | Resume | Throttle | Skip | Unskip | ExcludeProvider | RetryFailed | Drain | Stop
+Command = (
+    Pause
+    | Resume
+    | Throttle
+    | Skip
+    | Unskip
+    | ExcludeProvider
+    | IncludeProvider
+    | RetryFailed
+    | Drain
+    | Stop
+)
 
 NAMES: dict[str, type[Command]] = {
     "pause": Pause,
@@ -80,6 +98,7 @@ NAMES: dict[str, type[Command]] = {
     "skip": Skip,
     "unskip": Unskip,
     "exclude_provider": ExcludeProvider,
+    "include_provider": IncludeProvider,
     "retry_failed": RetryFailed,
     "drain": Drain,
     "stop": Stop,

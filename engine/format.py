@@ -124,6 +124,11 @@ def ago(seconds: float | None) -> str:
     return "just now" if seconds < 1 else f"{coarse(seconds)} ago"
 
 
+def closed(text: str) -> str:
+    """A text that ends a sentence: with a full stop, unless it has an end of its own."""
+    return text if not text or text[-1] in ".!?…" else f"{text}."
+
+
 def plural(number: int, noun: str, many: str = "") -> str:
     """`1 prompt`, `15,000 prompts`."""
     return f"{thousands(number)} {noun if number == 1 else many or noun + 's'}"

@@ -2,30 +2,75 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+)
 
-from engine.errors import ManifestError
-from engine.tomlplace import line_of
+from engine.errors import ManifestError, UsageError
+from engine.rules.address import check_url
+from engine.rules.body import body_problems
+from engine.rules.headers import header_problems
+from engine.rules.json_values import json_problems
+from engine.rules.names import (
+    check_folder_name,
+    check_path,
+    check_text,
+    doubled_names,
+    expanded,
+)
+from engine.rules.problem import refuse
+from engine.rules.routing import routing_problems
+from engine.rules.sentences import sentences
 
 Turns = Literal["all", "first", "last"]
 Api = Literal["auto", "openrouter", "vllm", "sglang", "openai"]
 TOKENIZERS = ("kimi-k2.5", "kimi-k2.6", "kimi-k2-thinking", "none")
-_OWNED_BODY_KEYS = frozenset({"model", "messages", "stream", "tools", "provider"})
-_SECRET_WORDS = frozenset(
-    {"authorization", "auth", "key", "apikey", "token", "secret", "password", "cookie"}
-)
-_SECRET_VALUE = re.compile(r"(?i)\b(?:bearer|basic)\s|(?<![a-z])sk-")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_RUN_FILES = frozenset(
-    {"run.json", "run.lock", "status.json", "control.sock", "events.jsonl", "history.jsonl"}
-)
+_MOST_PROMPTS, _MOST_TOKENS, _MOST_USD = 10**10, 10**15, 10**9
+_MOST_SECONDS = 30 * 86_400
+"""Bounds that a typing error passes and no run does; run.json holds 64 bits."""
+
+
+def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
+    refuse(body_problems(body))
+    return body
+
+
+def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
+    refuse(header_problems(headers))
+    return headers
+
+
+def _checked_routing(routing: dict[str, Any]) -> dict[str, Any]:
+    refuse([*json_problems(routing), *routing_problems(routing)])
+    return routing
+
+
+def _checked_url(url: str) -> str:
+    check_url(url)
+    return url
+
+
+def _checked_name(name: str) -> str:
+    check_folder_name(name)
+    return name
+
+
+Words = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
+PathText = Annotated[str, Field(min_length=1), AfterValidator(check_path)]
+"""A path as written: relative to the manifest's folder, `~` for somebody's home."""
+Body = Annotated[dict[str, Any], AfterValidator(_checked_body)]
+Headers = Annotated[dict[str, str], AfterValidator(_checked_headers)]
+Routing = Annotated[dict[str, Any], AfterValidator(_checked_routing)]
 
 
 class _Section(BaseModel):
@@ -36,56 +81,41 @@ class RunSection(_Section):
     """`[run]`."""
 
     name: str = Field(min_length=1)
-    output: str = Field(min_length=1)
+    output: PathText
 
 
 class Endpoint(_Section):
     """`[endpoint]`: whom to ask, and how."""
 
-    base_url: str = Field(pattern=r"^https?://[^\s/]+")
-    model: str = Field(min_length=1)
+    base_url: Annotated[str, AfterValidator(_checked_url)]
+    model: Words
     tokenizer: Literal["kimi-k2.5", "kimi-k2.6", "kimi-k2-thinking", "none"] = "none"
-    tokenizer_path: str | None = None
+    tokenizer_path: PathText | None = None
     thinking: bool = True
     api: Api = "auto"
     tools_mode: Literal["raw", "api"] = "raw"
     token_ids: Literal["auto", "yes", "no"] = "auto"  # noqa: S105 - no password: vocabulary ids
     stream: Literal[False] = False
     response_cache: bool = True
-    headers: dict[str, str] = Field(default_factory=dict)
-    extra_body: dict[str, Any] = Field(default_factory=dict)
-    provider: dict[str, Any] = Field(default_factory=dict)
+    headers: Headers = Field(default_factory=dict)
+    extra_body: Body = Field(default_factory=dict)
+    provider: Routing = Field(default_factory=dict)
 
-    @field_validator("base_url")
-    @classmethod
-    def _plain_url(cls, url: str) -> str:
-        check_url(url)
-        return url
-
-    @field_validator("headers")
-    @classmethod
-    def _no_secrets(cls, headers: dict[str, str]) -> dict[str, str]:
-        for name, value in headers.items():
-            words = re.split(r"[^a-z]+", name.lower())
-            if not _SECRET_WORDS.isdisjoint(words) or _SECRET_VALUE.search(value):
-                raise ValueError(
-                    f"{name} would put a key into run.json; set EAGLEGEN_API_KEY "
-                    "(or OPENROUTER_API_KEY) in the environment or .env"
-                )
-        return headers
-
-    @field_validator("extra_body")
-    @classmethod
-    def _no_owned_keys(cls, body: dict[str, Any]) -> dict[str, Any]:
-        return _checked_body(body)
+    def at(self, base_url: str, *, option: str = "--base-url") -> Endpoint:
+        """The same endpoint at another address; raises UsageError, which never repeats it."""
+        try:
+            check_url(base_url)
+        except ValueError as error:
+            raise UsageError(f"{option}: {error}") from None
+        return self.model_copy(update={"base_url": base_url})
 
 
 class Limits(_Section):
     """`[limits]`: requests in flight, seconds, USD."""
 
     concurrency: int = Field(default=2000, ge=1, le=100_000)
-    max_cost_usd: float | None = Field(default=None, gt=0)
-    request_timeout_s: float = Field(default=1800, gt=0)
+    max_cost_usd: float | None = Field(default=None, gt=0, le=_MOST_USD)
+    request_timeout_s: float = Field(default=1800, gt=0, le=_MOST_SECONDS)
     max_attempts: int = Field(default=8, ge=1, le=1000)
     on_length: Literal["keep", "retry"] = "keep"
 
@@ -93,27 +123,13 @@ class Limits(_Section):
 class Dataset(_Section):
     """`[[datasets]]`: one source of prompts; `prompts` is the manifest's prompt total."""
 
-    name: str
-    source: str = Field(min_length=1)
-    prompts: int = Field(ge=1)
-    token_budget: int | None = Field(default=None, ge=1)
-    max_cost_usd: float | None = Field(default=None, gt=0)
+    name: Annotated[str, AfterValidator(_checked_name)]
+    source: PathText
+    prompts: int = Field(ge=1, le=_MOST_PROMPTS)
+    token_budget: int | None = Field(default=None, ge=1, le=_MOST_TOKENS)
+    max_cost_usd: float | None = Field(default=None, gt=0, le=_MOST_USD)
     turns: Turns = "all"
-    sampling: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("name")
-    @classmethod
-    def _folder_name(cls, name: str) -> str:
-        if not _NAME.fullmatch(name):
-            raise ValueError("a dataset's name becomes a folder: letters, digits, '.', '_', '-'")
-        if name in _RUN_FILES:
-            raise ValueError(f"{name} is a file of the run directory; choose another name")
-        return name
-
-    @field_validator("sampling")
-    @classmethod
-    def _no_owned_keys(cls, body: dict[str, Any]) -> dict[str, Any]:
-        return _checked_body(body)
+    sampling: Body = Field(default_factory=dict)
 
 
 class Manifest(_Section):
@@ -121,7 +137,7 @@ class Manifest(_Section):
 
     run: RunSection
     endpoint: Endpoint
-    sampling: dict[str, Any] = Field(default_factory=dict)
+    sampling: Body = Field(default_factory=dict)
     limits: Limits = Limits()
     datasets: tuple[Dataset, ...] = Field(min_length=1, strict=False)
     _folder: Path = PrivateAttr(default=Path())
@@ -131,34 +147,26 @@ class Manifest(_Section):
         if context:
             self._folder = context["folder"]
 
-    @field_validator("sampling")
-    @classmethod
-    def _no_owned_keys(cls, body: dict[str, Any]) -> dict[str, Any]:
-        return _checked_body(body)
-
     @field_validator("datasets")
     @classmethod
     def _distinct(cls, datasets: tuple[Dataset, ...]) -> tuple[Dataset, ...]:
-        names = [dataset.name for dataset in datasets]
-        doubled = sorted({name for name in names if names.count(name) > 1})
-        if doubled:
-            raise ValueError(f"two datasets are named {doubled[0]}")
+        refuse(doubled_names([dataset.name for dataset in datasets]))
         return datasets
 
     @property
     def output_path(self) -> Path:
         """Where the run directory is; relative to the manifest's folder."""
-        return self._folder / self.run.output
+        return self._folder / expanded(self.run.output)
 
     @property
     def tokenizer_file(self) -> Path | None:
         """The vocabulary file the manifest names; relative to its folder."""
         named = self.endpoint.tokenizer_path
-        return None if named is None else self._folder / named
+        return None if named is None else self._folder / expanded(named)
 
     def source_path(self, dataset: Dataset) -> Path:
         """Where a dataset's prompts are; relative to the manifest's folder."""
-        return self._folder / dataset.source
+        return self._folder / expanded(dataset.source)
 
     def sampling_of(self, dataset: Dataset) -> dict[str, Any]:
         """The run's sampling with the dataset's overrides."""
@@ -198,70 +206,15 @@ def parse_manifest(text: str, path: Path) -> Manifest:
     """Check a manifest's text; `path` is for messages and for relative paths."""
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise ManifestError(f"{path}: not valid TOML: nested too deeply") from None
+    except ValueError as error:  # a number of thousands of digits is none of tomllib's own errors
         raise ManifestError(f"{path}: not valid TOML: {error}") from None
     try:
         return Manifest.model_validate(raw, context={"folder": path.parent})
     except ValidationError as error:
-        raise ManifestError("\n".join(_explain(error, text, path))) from None
-
-
-def check_url(url: str) -> None:
-    """Raise ValueError where a base URL is malformed, or holds what would be shown or misused."""
-    parts = urlsplit(url)
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("a user name or key in the address would be written to run.json")
-    if parts.query or parts.fragment:
-        raise ValueError("the address ends with a path such as /v1, without ? or #")
-    if not parts.hostname or parts.port == 0:  # reading `port` also refuses what is no number
-        raise ValueError("the address names no host")
-
-
-def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
-    """Refuse what would break the request, or pay for answers that nobody keeps."""
-    owned = sorted(_OWNED_BODY_KEYS & set(body))
-    if owned:
-        raise ValueError(f"{', '.join(owned)} is set by eaglegen-tui itself")
-    if "models" in body or "route" in body:
-        raise ValueError("fallback models would mix several teachers into one dataset")
-    if body.get("n", 1) != 1:
-        raise ValueError("n must be 1: one answer of each request is kept")
-    for key in ("max_tokens", "max_completion_tokens"):
-        value = body.get(key, 1)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{key} must be a whole number of at least 1, not {value!r}")
-    return body
-
-
-def _explain(error: ValidationError, text: str, path: Path) -> list[str]:
-    items = error.errors()
-    inner = {item["loc"][0] for item in items if len(item["loc"]) > 1}
-    # a table whose entries are faulty is also reported as too short: only the entries matter
-    return [
-        _sentence(item, text, path)
-        for item in items
-        if not (item["type"] == "too_short" and item["loc"][0] in inner)
-    ]
-
-
-def _sentence(item: Any, text: str, path: Path) -> str:
-    loc = tuple(item["loc"])
-    line = line_of(text, loc)
-    where = f"{path}:{line}" if line else str(path)
-    key = ".".join(str(part) for part in loc) or "manifest"
-    if item["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(loc[-1]), _keys_beside(loc), n=1, cutoff=0.5)
-        return f"{where}: unknown key {key}" + (f"; did you mean {near[0]}?" if near else "")
-    if item["type"] == "tuple_type":
-        return f"{where}: {key}: write [[{key}]], once for each of them"
-    if item["type"] == "missing":
-        return f"{where}: {key} is missing"
-    if key == "endpoint.base_url" and item["type"] == "string_pattern_mismatch":
-        return f"{where}: {key}: must begin with http:// or https:// and name a host"
-    if key == "endpoint.stream":
-        return f"{where}: {key}: streaming is not supported yet; leave it false"
-    message = str(item["msg"]).removeprefix("Value error, ")
-    return f"{where}: {key}: {message[:1].lower()}{message[1:]}"
+        said = sentences(error, raw, text, path, _keys_beside)
+        raise ManifestError("\n".join(said)) from None
 
 
 def _keys_beside(loc: tuple[str | int, ...]) -> list[str]:

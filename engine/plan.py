@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine.checks.parameters import spelling_notes
 from engine.errors import SourceError, UsageError
-from engine.manifest import Dataset, Endpoint, Manifest
+from engine.manifest import Dataset, Manifest
+from engine.neighbours import check_shard, check_whole, shard_folder
+from engine.outfolder import check_folder, check_parts, wanted_folder
+from engine.price import Price
 from engine.prompts import Prompt
+from engine.shares import deal, share_of, share_words
 from engine.sources import count_rows
 from engine.usage import Usage
 
@@ -29,6 +34,19 @@ class Shard:
     def takes(self, prompt: Prompt) -> bool:
         """Deal by content, so that shards never overlap however the source is ordered."""
         return int(prompt.hash[-8:], 16) % self.count == self.index - 1
+
+    def takes_row(self, index: int) -> bool:
+        """Deal an unreadable row, which has no content, by its place in the source."""
+        return index % self.count == self.index - 1
+
+    def expects(self, prompts: int) -> int:
+        """How many of so many prompts should fall to this shard, as far as is known unread."""
+        return deal(prompts, self.index, self.count)
+
+    @property
+    def partial(self) -> bool:
+        """Whether there are others."""
+        return self.count > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +80,20 @@ class EndpointFacts:
     prompt_usd: float | None = None
     """USD per prompt token, of the dearest endpoint allowed."""
     completion_usd: float | None = None
+    cheapest_prompt_usd: float | None = None
+    """USD per prompt token, of the cheapest endpoint allowed: the low end of an estimate."""
+    cheapest_completion_usd: float | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """List prices by the display name of a host; of its variants the dearest."""
     notes: tuple[str, ...] = ()
 
-    def cost_of(self, usage: Usage) -> float | None:
-        """USD that a reply came to by these prices; None where counts or prices are unknown."""
-        if self.completion_usd is None or usage.completion_tokens is None:
-            return None
-        prompt = (usage.prompt_tokens or 0) * (self.prompt_usd or 0.0)
-        return prompt + usage.completion_tokens * self.completion_usd
+    def cost_of(self, usage: Usage, provider: str | None) -> float | None:
+        """USD that a reply came to by its host's list price, else by the dearest one's.
+
+        None where a count or a price is unknown.
+        """
+        other = Price(self.prompt_usd, self.completion_usd)
+        return self.prices.get(provider or "", other).of(usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +102,25 @@ class DatasetPlan:
 
     dataset: Dataset
     prompts: int
-    """The total on screen: the manifest's, or what the source holds with --allow-short."""
+    """The total on screen: the manifest's, or what the source holds with --allow-short.
+
+    Of a shard: what should be dealt to it; the number that is dealt is known when all is read.
+    """
     stop: int
     """How many source rows this session reads: less than `prompts` in a pilot."""
     sampling: dict[str, Any]
+    whole: int = 0
+    """The total over all shards; 0 where there are none."""
+
+    @property
+    def due(self) -> int:
+        """Prompts that this session should do; of a shard its part of `stop`, by estimate."""
+        return round(self.stop * self.prompts / self.whole) if self.whole else self.stop
+
+    @property
+    def pilot(self) -> int | None:
+        """How many prompts a pilot does here; None where it is none."""
+        return self.due if self.stop < (self.whole or self.prompts) else None
 
     @property
     def name(self) -> str:
@@ -103,15 +142,41 @@ class Plan:
     """One session of a run."""
 
     manifest: Manifest
+    """What this session does: of a shard, with its shares of limits and budgets."""
     options: Options
     folder: Path
     datasets: tuple[DatasetPlan, ...]
     facts: EndpointFacts = field(default_factory=EndpointFacts)
+    whole: Manifest | None = None
+    """The manifest of all shards; None where there are none."""
 
     @property
     def concurrency(self) -> int:
         """The ceiling of requests in flight at the start."""
-        return self.options.concurrency or self.manifest.limits.concurrency
+        return self.manifest.limits.concurrency
+
+    @property
+    def recorded(self) -> Manifest:
+        """What run.json holds: the numbers of the whole, whichever shard this is."""
+        return self.whole or self.manifest
+
+    @property
+    def shard_record(self) -> dict[str, Any] | None:
+        """Which shard this is, as run.json holds it, with the totals of the whole."""
+        shard = self.options.shard
+        if not shard.partial:
+            return None
+        totals = {plan.name: plan.whole for plan in self.datasets}
+        return {"index": shard.index, "count": shard.count, "prompts": totals}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the journal says of the plan."""
+        shard, sampling = self.options.shard, {plan.name: plan.sampling for plan in self.datasets}
+        spelling = spelling_notes(self.manifest.endpoint, sampling)
+        if self.whole is None:
+            return tuple(spelling)
+        return (share_words(self.whole, self.manifest, shard.index, shard.count), *spelling)
 
     def worst_cost(self, plan: DatasetPlan) -> float:
         """USD one request may cost at most; 0 where prices are unknown."""
@@ -125,13 +190,29 @@ class Plan:
 def make_plan(manifest: Manifest, options: Options) -> Plan:
     """Check options and sources against the manifest; nothing is sent. Raises UsageError."""
     manifest = _with_options(manifest, options)
-    chosen = [d for d in manifest.datasets if not options.only or d.name in options.only]
+    shard = options.shard
+    mine = share_of(manifest, shard.index, shard.count)
+    folder = _folder(manifest, options)
+    chosen = [d for d in mine.datasets if not options.only or d.name in options.only]
+    check_parts(folder, (dataset.name for dataset in chosen))
     return Plan(
-        manifest=manifest,
+        manifest=mine,
         options=options,
-        folder=options.output or manifest.output_path,
-        datasets=tuple(_dataset_plan(manifest, dataset, options) for dataset in chosen),
+        folder=folder,
+        datasets=tuple(_dataset_plan(mine, dataset, options) for dataset in chosen),
+        whole=manifest if shard.partial else None,
     )
+
+
+def _folder(manifest: Manifest, options: Options) -> Path:
+    """The run directory; shards lie side by side in the manifest's output folder."""
+    root, shard = wanted_folder(options.output, manifest.output_path), options.shard
+    check_folder(root)
+    if not shard.partial or options.output is not None:
+        check_whole(root)
+        return root
+    check_shard(root, shard.count)
+    return root / shard_folder(shard.index, shard.count)
 
 
 def _with_options(manifest: Manifest, options: Options) -> Manifest:
@@ -142,13 +223,7 @@ def _with_options(manifest: Manifest, options: Options) -> Manifest:
             f"--only {unknown[0]}: no such dataset", hint=f"The manifest has {', '.join(names)}."
         )
     if options.base_url is not None:
-        try:
-            endpoint = Endpoint.model_validate(
-                {**manifest.endpoint.model_dump(), "base_url": options.base_url}
-            )
-        except ValueError as error:
-            reason = str(error).partition("Value error, ")[2].partition(" [")[0] or "no http(s) URL"
-            raise UsageError(f"--base-url: {reason}") from None
+        endpoint = manifest.endpoint.at(options.base_url)
         manifest = manifest.model_copy(update={"endpoint": endpoint})
     if options.concurrency is not None:
         limits = manifest.limits.model_copy(update={"concurrency": options.concurrency})
@@ -172,4 +247,7 @@ def _dataset_plan(manifest: Manifest, dataset: Dataset, options: Options) -> Dat
             )
         prompts = held
     stop = prompts if options.limit is None else min(prompts, options.limit)
-    return DatasetPlan(dataset, prompts, stop, manifest.sampling_of(dataset))
+    sampling, shard = manifest.sampling_of(dataset), options.shard
+    if not shard.partial:
+        return DatasetPlan(dataset, prompts, stop, sampling)
+    return DatasetPlan(dataset, shard.expects(prompts), stop, sampling, whole=prompts)

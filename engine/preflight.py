@@ -13,6 +13,7 @@ from engine.errors import EndpointError
 from engine.faults import FAMILIES, Fault, Scope, fault_of_exception
 from engine.manifest import Endpoint
 from engine.plan import EndpointFacts
+from engine.price import Price, dearest
 from engine.settings import is_openrouter
 
 AUTH_STATUS = frozenset({401, 403})
@@ -26,7 +27,7 @@ async def inspect(client: Client, endpoint: Endpoint) -> EndpointFacts:
     if isinstance(models, Failure):
         raise unreachable(endpoint, fault_of_exception(models.names, models.message))
     if models.status in AUTH_STATUS:
-        raise _key_refused(models.status, "/models")
+        raise _key_refused(client, models.status, "/models")
     entries = model_entries(models)
     api = resolve_api(endpoint, entries)
     if api == "openrouter":
@@ -56,12 +57,13 @@ def resolve_api(endpoint: Endpoint, entries: list[Mapping[str, Any]]) -> str:
 async def _check_key(client: Client) -> None:
     answer = await client.get("/key")
     if isinstance(answer, Exchange) and answer.status in AUTH_STATUS:
-        raise _key_refused(answer.status, "/key")
+        raise _key_refused(client, answer.status, "/key")
 
 
-def _key_refused(status: int, path: str) -> EndpointError:
+def _key_refused(client: Client, status: int, path: str) -> EndpointError:
+    what = "does not accept the key" if client.keyed else "wants a key and none is set"
     return EndpointError(
-        f"the endpoint does not accept the key (HTTP {status} on {path})",
+        f"the endpoint {what} (HTTP {status} on {path})",
         hint=FAMILIES["auth"].action,
     )
 
@@ -91,6 +93,9 @@ async def _openrouter(
         avoidable=len(allowed) != 1,
         prompt_usd=_dearest(host.prompt_usd for host in priced),
         completion_usd=_dearest(host.completion_usd for host in priced),
+        cheapest_prompt_usd=_cheapest(host.prompt_usd for host in priced),
+        cheapest_completion_usd=_cheapest(host.completion_usd for host in priced),
+        prices=_prices(allowed),
     )
 
 
@@ -105,8 +110,21 @@ def _names(routing: Mapping[str, Any], allowed: list[Host]) -> frozenset[str] | 
     return frozenset(wanted + [host.provider for host in allowed if host.provider])
 
 
+def _prices(hosts: list[Host]) -> dict[str, Price]:
+    """By display name; which variant of a host answered is not said, so the dearest counts."""
+    found: dict[str, Price] = {}
+    for host in hosts:
+        price = Price(host.prompt_usd, host.completion_usd)
+        found[host.provider] = dearest([price, found.get(host.provider, price)])
+    return found
+
+
 def _dearest(prices: Iterable[float | None]) -> float | None:
-    return max((usd for usd in prices if usd), default=None)
+    return max((usd for usd in prices if usd is not None), default=None)
+
+
+def _cheapest(prices: Iterable[float | None]) -> float | None:
+    return min((usd for usd in prices if usd), default=None)
 
 
 def find_model(entries: list[Mapping[str, Any]], model: str) -> Mapping[str, Any] | None:

@@ -6,15 +6,25 @@ What a run does is the manifest's business.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from engine.errors import SettingsError, UsageError
+from engine.rules.names import check_path, check_text, expanded
 
 _OPENROUTER = "openrouter.ai"
+_LONGEST_INTERVAL_S = 86_400.0
+
+
+def _place(path: Path) -> Path:
+    return expanded(check_path(str(path)))
+
+
+Place = Annotated[Path, AfterValidator(_place)]
+"""A path; `~` is somebody's home."""
 
 
 class Settings(BaseSettings):
@@ -30,17 +40,19 @@ class Settings(BaseSettings):
         default=None, validation_alias=AliasChoices("OPENROUTER_API_KEY")
     )
     """API key that is sent to openrouter.ai only."""
-    theme: str = "dark"
+    theme: Annotated[str, AfterValidator(check_text)] = "dark"
     """Colour theme: dark, light, or the name of a file in the theme folder."""
     ascii: bool = False
     """Draw the screen with ASCII characters only, for terminals and fonts without others."""
     fps: float = Field(default=2.0, gt=0, le=10)
     """How often the screen is drawn, per second."""
-    interval_s: float = Field(default=5.0, gt=0)
+    bandwidth_kb: float = Field(default=8.0, gt=0)
+    """Most kilobytes per second that the screen may send; beyond it frames are left out."""
+    interval_s: float = Field(default=5.0, gt=0, le=_LONGEST_INTERVAL_S)
     """Seconds between two progress lines when headless."""
-    cache_dir: Path | None = None
+    cache_dir: Place | None = None
     """Folder for the vocabulary; empty: the user's cache folder."""
-    tokenizer_path: Path | None = None
+    tokenizer_path: Place | None = None
     """A tiktoken.model file to use instead of the one that is found."""
 
 
@@ -54,6 +66,8 @@ def load_settings(*folders: Path) -> Settings:
         raise SettingsError(f"environment or .env: {problems}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{' or '.join(map(str, files))}: not UTF-8 text") from None
+    except OSError as error:
+        raise SettingsError(f"{error.filename}: cannot be read: {error.strerror}") from None
 
 
 def key_for(settings: Settings, base_url: str) -> str | None:
@@ -101,4 +115,5 @@ def _with_files(files: tuple[Path, ...]) -> Settings:
 def _sentence(item: Any) -> str:
     name = str(item["loc"][0]).upper() if item["loc"] else "settings"
     name = name if name.startswith(("EAGLEGEN_", "OPENROUTER_")) else f"EAGLEGEN_{name}"
-    return f"{name}: {str(item['msg'])[:1].lower()}{str(item['msg'])[1:]}"
+    message = str(item["msg"]).removeprefix("Value error, ")
+    return f"{name}: {message[:1].lower()}{message[1:]}"

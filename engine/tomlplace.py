@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-_TABLE = re.compile(r"\s*\[(?!\[)\s*([^\]]+?)\s*\]\s*(?:#|$)")
-_ARRAY = re.compile(r"\s*\[\[\s*([^\]]+?)\s*\]\]\s*(?:#|$)")
-_KEY = re.compile(r"\s*([A-Za-z0-9_\-\"'.]+)\s*=")
+Place = tuple[str | int, ...]
+
+_PART = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)"""
+_DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
+_TABLE = re.compile(rf"\s*\[\s*({_DOTTED})\s*\]")
+_ARRAY = re.compile(rf"\s*\[\[\s*({_DOTTED})\s*\]\]")
+_KEY = re.compile(rf"\s*({_DOTTED})\s*=")
+_PARTS = re.compile(_PART)
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}'
+    r"|'''.*?'{3,5}"
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|'[^'\n]*'"
+    r"|\#[^\n]*"
+    r"|[\[\]{}\n]",
+    re.DOTALL,
+)
 
 
-def line_of(text: str, loc: tuple[str | int, ...]) -> int | None:
+def line_of(text: str, loc: Place) -> int | None:
     """The 1-based line where `loc` (table names, array indices, key) is set.
 
     Falls back to the nearest enclosing table's header; None where nothing matches.
@@ -22,31 +37,46 @@ def line_of(text: str, loc: tuple[str | int, ...]) -> int | None:
     return best[1] if best else None
 
 
-def _places(text: str) -> list[tuple[int, tuple[str | int, ...]]]:
-    places: list[tuple[int, tuple[str | int, ...]]] = []
+def _places(text: str) -> Iterator[tuple[int, Place]]:
     counts: dict[str, int] = {}
-    table: tuple[str | int, ...] = ()
-    for number, line in enumerate(text.splitlines(), 1):
-        if match := _ARRAY.match(line):
+    table: Place = ()
+    for number, statement in _statements(text.replace("\r\n", "\n")):
+        if match := _ARRAY.match(statement):
             name = match[1]
             counts[name] = counts.get(name, -1) + 1
             table = (*_parts(name), counts[name])
-            places.append((number, table))
-        elif match := _TABLE.match(line):
+            yield number, table
+        elif match := _TABLE.match(statement):
             table = _parts(match[1])
             if table and isinstance(table[0], str) and table[0] in counts:
                 table = (table[0], counts[table[0]], *table[1:])
-            places.append((number, table))
-        elif match := _KEY.match(line):
-            places.append((number, (*table, *_parts(match[1]))))
-    return places
+            yield number, table
+        elif match := _KEY.match(statement):
+            yield number, (*table, *_parts(match[1]))
 
 
-def _parts(name: str) -> tuple[str | int, ...]:
-    return tuple(part.strip().strip("\"'") for part in name.split("."))
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Each statement from its first line on: values of several lines are none of their own."""
+    start, line, depth = 0, 1, 0
+    begun = 1
+    for token in _TOKEN.finditer(text):
+        word = token[0]
+        if word in "[{":
+            depth += 1
+        elif word in "]}":
+            depth = max(0, depth - 1)
+        elif word == "\n" and depth == 0:
+            yield begun, text[start : token.start()]
+            start, begun = token.end(), line + 1
+        line += word.count("\n")
+    yield begun, text[start:]
 
 
-def _shared(place: tuple[str | int, ...], loc: tuple[str | int, ...]) -> int:
+def _parts(name: str) -> Place:
+    return tuple(part.strip("\"'") for part in _PARTS.findall(name))
+
+
+def _shared(place: Place, loc: Place) -> int:
     """How many leading parts agree, 0 where `place` goes beyond or beside `loc`."""
     if len(place) > len(loc) or place != loc[: len(place)]:
         return 0

@@ -23,6 +23,7 @@ from engine.checks.tokens import PromptCounter
 from engine.client import Client
 from engine.errors import ExitCode, UsageError
 from engine.manifest import Manifest
+from engine.outfolder import obstacle, wanted_folder
 from engine.plan import DatasetPlan, Options
 from engine.preflight import resolve_api
 from engine.settings import Settings, key_for
@@ -94,7 +95,7 @@ class _Checker:
         self._options = options
         self._settings = settings
         self._offline = offline
-        self._folder = options.output or manifest.output_path
+        self._folder = wanted_folder(options.output, manifest.output_path)
         self._plans = tuple(_plan(manifest, options))
         self._concurrency = options.concurrency or manifest.limits.concurrency
 
@@ -106,7 +107,7 @@ class _Checker:
         windows = tuple(
             _window(plan, asked.route, self._endpoint.tokenizer) for plan in self._plans
         )
-        pilots = tuple(read_pilot(self._folder / plan.name) for plan in self._plans)
+        pilots = tuple(self._pilots())
         scans = tuple(self._scan(counter, windows, pilots, show))
         reckoned = estimate(
             [
@@ -136,9 +137,14 @@ class _Checker:
             findings=tuple(found),
         )
 
+    def _pilots(self) -> Iterator[Pilot]:
+        usable = not obstacle(self._folder)
+        for plan in self._plans:
+            yield read_pilot(self._folder / plan.name) if usable else Pilot()
+
     def _ask(self) -> Asked:
         endpoint = self._endpoint
-        key = _key(self._settings, endpoint.base_url)
+        key, _ = _key(self._settings, endpoint.base_url)
         if self._offline:
             pages = Pages(api=resolve_api(endpoint, []))
         else:
@@ -185,15 +191,20 @@ class _Checker:
 
     def _endpoint_findings(self, asked: Asked, now: float) -> Iterator[Finding]:
         pages, endpoint = asked.pages, self._endpoint
+        _, problem = _key(self._settings, endpoint.base_url)
+        if problem is not None:
+            yield problem
+        elif asked.key_given and pages.models_status is None:
+            yield ok("endpoint", "key", "a key is set; it was not tried")
         if self._offline:
-            yield from _key_finding(self._settings, endpoint.base_url)
             yield ok("endpoint", "offline", "the endpoint was not asked (--offline)")
             return
         yield from reach_findings(pages, endpoint)
         if pages.models_status is None:
-            yield from _key_finding(self._settings, endpoint.base_url)
             return
-        yield from account_findings(asked.account, pages, key_given=asked.key_given, now=now)
+        if problem is None:
+            account, given = asked.account, asked.key_given
+            yield from account_findings(account, pages, key_given=given, now=now)
         yield from model_findings(asked.model, pages, endpoint, now)
         if asked.model.listed is not False:
             yield from route_findings(asked.route, pages, endpoint, asked.demands)
@@ -224,7 +235,7 @@ def _with_options(manifest: Manifest, options: Options) -> Manifest:
         )
     endpoint = manifest.endpoint
     if options.base_url is not None:
-        endpoint = endpoint.model_copy(update={"base_url": options.base_url})
+        endpoint = endpoint.at(options.base_url)
     chosen = tuple(d for d in manifest.datasets if not options.only or d.name in options.only)
     return manifest.model_copy(update={"endpoint": endpoint, "datasets": chosen})
 
@@ -260,18 +271,10 @@ def _need(plan: DatasetPlan, scan: Scan, route: Route, pilot: Pilot, *, thinking
     )
 
 
-def _key(settings: Settings, base_url: str) -> str | None:
+def _key(settings: Settings, base_url: str) -> tuple[str | None, Finding | None]:
+    """The key that `run` would send, or why `run` would send nothing."""
     try:
-        return key_for(settings, base_url)
-    except UsageError:
-        return None
-
-
-def _key_finding(settings: Settings, base_url: str) -> Iterator[Finding]:
-    try:
-        key = key_for(settings, base_url)
+        return key_for(settings, base_url), None
     except UsageError as error:
-        yield fail("endpoint", "key", error.message, error.hint)
-        return
-    if key is not None:
-        yield ok("endpoint", "key", "a key is set; it was not tried")
+        # as with `run` it is the user's to mend before anybody is asked: exit 2, not 4
+        return None, fail("manifest", "key", error.message, error.hint)

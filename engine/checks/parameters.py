@@ -116,6 +116,12 @@ def spelling_findings(
             yield warn("manifest", "routing", text)
 
 
+def spelling_notes(endpoint: Endpoint, sampling: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """The same in a sentence each, for whoever runs without a check."""
+    for finding in spelling_findings(endpoint, sampling):
+        yield f"{finding.text}. {finding.fix}".removesuffix(". ")
+
+
 def override_findings(
     endpoint: Endpoint, sampling: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Finding]:

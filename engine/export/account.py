@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from engine.audits.survey import Survey
 from engine.export.catalogue import REASONS, Format
 from engine.export.making import Made
 from engine.export.readback import FileReport
+from engine.export.selection import LENGTH
 from engine.format import plural
 
 
@@ -116,3 +118,19 @@ def left_over(found: Survey) -> Iterator[str]:
         if dataset.prompts is None and len(dataset):
             rows = plural(len(dataset), "row")
             yield f"{dataset.name} is not in the manifest any more: --only takes its {rows}"
+
+
+def cut_notes(form: Format, total: Counts, *, asked: bool) -> Iterator[str]:
+    """That rows cut by length stay out although they were `asked` for."""
+    number = total.left_out.get(LENGTH, 0)
+    if asked and number and not form.tokens:
+        rows = plural(number, "row")
+        yield f"{rows} cut by length stay out: as text, {form.name} would learn to end there"
+
+
+def place_notes(out: Path, replaced: Sequence[str], *, made_folder: bool) -> Iterator[str]:
+    """What has become of the place that the files went to."""
+    if replaced:
+        yield f"replaced {plural(len(replaced), 'file')} of an earlier export"
+    if made_folder:
+        yield f"made the folder {out.parent}"

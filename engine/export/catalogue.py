@@ -182,6 +182,7 @@ REASONS: Final[dict[str, str]] = {
     "not_alternating": "in which the roles do not alternate",
     "blank_message": "with a blank message",
     "tool_without_id": "with a tool's return that names no call",
+    "foreign_ids": "with ids that the vocabulary does not have",
     "not_unicode": "that are no Unicode text",
 }
 """What is said of rows left out; grades, flags and other finish reasons speak for themselves."""

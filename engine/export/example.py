@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from engine.audits.survey import Kit
+from engine.audits.survey import Codes, Kit
 from engine.tokens import kimi
 from engine.tokens.grades import Graded
 from engine.tokens.layouts import CLOSE, END, OPEN, Answer, layouts
@@ -92,7 +92,7 @@ class Example:
         if self.kit.codes is None:
             return None
         if self.prompt_ids is not None:
-            return self.kit.codes.decode(self.prompt_ids)
+            return _decoded(self.kit.codes, self.prompt_ids)
         return rendered(self.kit, self.messages, self.tools)
 
     @cached_property
@@ -111,19 +111,26 @@ class Example:
 
         Other ids than a server's own are the canonical encoding already.
         """
-        if self.kit.codes is None or self.text is None or self.exactness != "engine":
+        if self.kit.codes is None or self.exactness != "engine":
             return False
         ids = [*(self.prompt_ids or ()), *(self.completion_ids or ())]
         try:
-            return self.kit.codes.encode(self.text) != ids
-        except ValueError:
+            return self.text is not None and self.kit.codes.encode(self.text) != ids
+        except (LeftOutError, ValueError):
             return True
 
     def _completion_text(self) -> str:
         ids, codes = self.completion_ids, self.kit.codes
         if ids is None or codes is None or self.exactness == "mismatch":
             return layouts(self._answer, **self.kit.reading)[0].text
-        return codes.decode(ids[:-1] if ids and ids[-1] in _ENDS else ids)
+        return _decoded(codes, ids[:-1] if ids and ids[-1] in _ENDS else ids)
+
+
+def _decoded(codes: Codes, ids: Sequence[int]) -> str:
+    try:
+        return codes.decode(ids)
+    except ValueError:
+        raise LeftOutError("foreign_ids") from None
 
 
 def written(text: str, kit: Kit) -> Written:

@@ -2,26 +2,31 @@
 
 Two passes over the rows, neither of which keeps them. Rows go out by dataset in manifest order,
 then by their place in the source and their turn: the same run gives the same file, whatever the
-order in which its replies came.
+order in which its replies came. Shards of one run, or runs that go together, give one file, as if
+one process had done them all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from engine.audits.survey import DatasetSurvey, Kit, Survey, survey
+from engine.audits.survey import DatasetSurvey, Kit, Survey, survey_all
 from engine.audits.workers import Workers
 from engine.errors import EaglegenError, UsageError
 from engine.export.account import (
     Counts,
+    cut_notes,
     dataset_records,
     file_record,
     left_out_words,
     left_over,
     notes,
+    place_notes,
     total_record,
 )
 from engine.export.catalogue import Format
@@ -31,7 +36,8 @@ from engine.export.making import make_lines
 from engine.export.readback import FileReport, read_back
 from engine.export.selection import Selection
 from engine.export.shards import LinesFile, ShardLimits, ShardWriter
-from engine.export.sidecar import check_output, publish
+from engine.export.sidecar import check_output, make_parent, publish
+from engine.format import plural
 from engine.manifest import Manifest
 from engine.rundir import RUN, read_json
 
@@ -50,22 +56,29 @@ class Request:
     live: bool = False
     """A process is doing the run: what was whole when the export began goes out."""
     force: bool = False
+    beside: tuple[tuple[Path, Manifest], ...] = ()
+    """Further run directories that go into the same file, with their manifests."""
 
 
 def export_run(request: Request, manifest: Manifest, work: Workers[Kit]) -> dict[str, Any]:
-    """Export and return the sidecar's record; raises UsageError where nothing goes out."""
-    run = _identity(request.folder, manifest)
+    """Export and return the sidecar's record, with notes on what was there before.
+
+    Raises UsageError where nothing goes out.
+    """
+    places = ((request.folder, manifest), *request.beside)
+    run = _identity(places)
     if request.form.columns:
         require_pyarrow()
-    check_output(request.out, request.folder, run, force=request.force)
-    found = survey(request.folder, manifest, work)
+    replaced = _replaced(request, places, run)
+    found = survey_all(places, work)
     datasets = _chosen(found, request)
-    request.out.parent.mkdir(parents=True, exist_ok=True)
+    _check_distinct(datasets)
+    made_folder = make_parent(request.out)
     make = ColumnsFile if request.form.columns else LinesFile
     writer = ShardWriter(request.out, request.limits, make)
     try:
         counts = {
-            dataset.name: _write(writer, request, found, dataset, work) for dataset in datasets
+            name: _write(writer, request, found, parts, work) for name, parts in datasets.items()
         }
         writer.close()
         total = _total(counts)
@@ -74,52 +87,85 @@ def export_run(request: Request, manifest: Manifest, work: Workers[Kit]) -> dict
         files = [read_back(path, request.form) for path in writer.paths]
         _compare(request.form, total, files)
         meta = _meta(request, run, counts, total)
-        places = writer.places()
+        written = writer.places()
         meta["files"] = [
-            file_record(final.name, file) for (_, final), file in zip(places, files, strict=True)
+            file_record(final.name, file) for (_, final), file in zip(written, files, strict=True)
         ]
         meta["zero_mask_rows"] = sum(file.zero_mask for file in files)
         meta["notes"] = [*notes(request.form, found, total, live=request.live)]
         meta["notes"] += [] if request.only else left_over(found)
-        publish(request.out, places, _template(request.form, manifest), meta)
+        meta["notes"] += cut_notes(request.form, total, asked=request.selection.cut)
+        publish(request.out, written, _template(request.form, manifest), meta)
     finally:
         writer.close()
         writer.discard()
-    return meta | {"complete": True}
+    told = place_notes(request.out, [path.name for path in replaced], made_folder=made_folder)
+    return meta | {"complete": True, "notes": [*meta["notes"], *told]}
 
 
-def _identity(folder: Path, manifest: Manifest) -> dict[str, Any]:
+def _replaced(
+    request: Request, places: Sequence[tuple[Path, Manifest]], run: dict[str, Any]
+) -> list[Path]:
+    """The files of an earlier export that will be replaced; raises UsageError."""
+    form, found = request.form.name, list[Path]()
+    for folder, _ in places:
+        found = check_output(request.out, folder, run, form, force=request.force)
+    return found
+
+
+def _identity(places: Sequence[tuple[Path, Manifest]]) -> dict[str, Any]:
+    """Whose export it is; several runs together are another than each of them."""
+    folder, manifest = places[0]
     record = read_json(folder / RUN)
-    return {
+    whose = {
         "name": manifest.run.name,
         "folder": str(folder.resolve()),
         "identity": record.get("identity") if isinstance(record, dict) else None,
     }
+    if len(places) > 1:
+        whose["folders"] = [str(each.resolve()) for each, _ in places]
+    return whose
 
 
-def _chosen(found: Survey, request: Request) -> list[DatasetSurvey]:
-    names = [dataset.name for dataset in found.datasets]
+def _chosen(found: Survey, request: Request) -> dict[str, list[DatasetSurvey]]:
+    """The parts of each dataset that goes out: one for each run that has it."""
+    names = list(dict.fromkeys(dataset.name for dataset in found.datasets))
     unknown = sorted(set(request.only).difference(names))
     if unknown:
         raise UsageError(
             f"--only {unknown[0]}: the run has no such dataset", hint=f"It has {', '.join(names)}."
         )
-    if request.only:
-        return [dataset for dataset in found.datasets if dataset.name in request.only]
-    return [dataset for dataset in found.datasets if dataset.prompts is not None]
+    chosen: dict[str, list[DatasetSurvey]] = {}
+    for dataset in found.datasets:
+        if dataset.name in request.only or (not request.only and dataset.prompts is not None):
+            chosen.setdefault(dataset.name, []).append(dataset)
+    return chosen
+
+
+def _check_distinct(datasets: dict[str, list[DatasetSurvey]]) -> None:
+    """Raise UsageError where a row stands in two runs: it would train twice."""
+    for parts in datasets.values():
+        for first, second in combinations(parts, 2):
+            if common := first.ids & second.ids:
+                places = f"{first.path.parent} and {second.path.parent}"
+                raise UsageError(
+                    f"{places} both hold {plural(len(common), 'row')}, such as {min(common)}",
+                    hint="Export one of them, or leave the dataset out with --only.",
+                )
 
 
 def _write(
     writer: ShardWriter,
     request: Request,
     found: Survey,
-    dataset: DatasetSurvey,
+    parts: list[DatasetSurvey],
     work: Workers[Kit],
 ) -> Counts:
-    counts = Counts(rows_in=dataset.lines)
-    counts.left_out.update(unreadable=dataset.unreadable, doubled=dataset.doubled)
+    counts = Counts(rows_in=sum(part.lines for part in parts))
+    for part in parts:
+        counts.left_out.update(unreadable=part.unreadable, doubled=part.doubled)
     task = partial(make_lines, request.form.name, request.selection)
-    for made in work.map(task, found.batches(dataset, dataset.in_source_order())):
+    for made in work.map(task, found.woven(parts)):
         for line, tokens in zip(made.lines, made.tokens, strict=True):
             writer.add(line, tokens)
         counts.add(made)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from engine.audits.survey import Batch, Kit, rows_of
+from engine.audits.survey import Batch, Kit, Woven, rows_of
 from engine.export.catalogue import Format, format_named
 from engine.export.example import Example, LeftOutError
 from engine.export.selection import Selection
@@ -26,7 +26,7 @@ class Made(NamedTuple):
     """Rows whose text encodes to other ids than were sampled."""
 
 
-def make_lines(name: str, selection: Selection, kit: Kit, batch: Batch) -> Made:
+def make_lines(name: str, selection: Selection, kit: Kit, batch: Batch | Woven) -> Made:
     """The records of a batch as JSON, in its order."""
     form = format_named(name)
     made = Made([], [], [], Counter(), 0, 0)

@@ -13,6 +13,7 @@ from engine.tokens.grades import Exactness
 
 GRADES: Final[tuple[str, ...]] = get_args(Exactness)
 LENGTH: Final = "length"
+TRUNCATED: Final = "truncated"
 _SURE: Final = frozenset({"engine", "matched"})
 _WHOLE: Final = frozenset({"stop", "tool_calls"})
 
@@ -39,7 +40,7 @@ class Selection:
             return LENGTH
         if finish not in _WHOLE and finish != LENGTH:
             return f"finish_{finish}"
-        allowed = self.flags | {"truncated"} if finish == LENGTH else self.flags
+        allowed = self.flags | {TRUNCATED} if finish == LENGTH else self.flags
         return next((flag for flag in row["flags"] if flag not in allowed), None)
 
     def record(self) -> dict[str, Any]:
@@ -66,6 +67,7 @@ def selection_of(includes: Iterable[str], max_length: int | None) -> Selection:
     return Selection(
         grades=_SURE | words.intersection(GRADES),
         flags=words.intersection(FLAGS),
-        cut=LENGTH in words,
+        # a row that is cut by length has the flag, and whoever names the flag means such rows
+        cut=not words.isdisjoint({LENGTH, TRUNCATED}),
         max_length=max_length,
     )

@@ -32,21 +32,46 @@ def template_path(out: Path) -> Path:
     return out.with_name(f"{out.name}{SUFFIX}")
 
 
-def check_output(out: Path, folder: Path, run: dict[str, Any], *, force: bool) -> None:
-    """Raise UsageError where writing would destroy something; `run` says whose export it is."""
+def check_output(
+    out: Path, folder: Path, run: dict[str, Any], form: str, *, force: bool
+) -> list[Path]:
+    """The data files of an earlier export that will be replaced.
+
+    Raises UsageError where writing would destroy something else; `run` and `form` say whose
+    export it is, and in which format.
+    """
     inside = folder.resolve() in out.resolve().parents
     if out.is_dir() or (inside and (out.name in _RUN_FILES or (out.parent / ROWS).exists())):
         raise UsageError(f"--out {out}: name a new file, outside the run's own ones")
-    there = [path for path in (out, *shards_at(out), meta_path(out)) if path.exists()]
-    if not there or force:
-        return
-    meta = read_json(meta_path(out))
-    if not isinstance(meta, dict) or meta.get("run") != run:
-        whose = "an export of another run" if isinstance(meta, dict) else "no export of this run"
+    data = [path for path in (out, *shards_at(out)) if path.exists()]
+    there = [*data, meta_path(out)] if meta_path(out).exists() else data
+    if there and not force and (whose := _whose(read_json(meta_path(out)), run, form)):
         raise UsageError(
             f"{there[0]} is there already, and is {whose}",
             hint="Choose another --out, or overwrite it with --force.",
         )
+    return data
+
+
+def _whose(meta: Any, run: dict[str, Any], form: str) -> str:
+    """Whose files lie there, in words; empty where they are this export's own."""
+    if not isinstance(meta, dict):
+        return "no export of this run"
+    if meta.get("run") != run:
+        return "an export of another run"
+    if meta.get("format") != form:
+        return f"an export for {meta.get('format')}, not for {form}"
+    return ""
+
+
+def make_parent(out: Path) -> bool:
+    """Make the folder that the files go to; whether it was missing. Raises UsageError."""
+    missing = not out.parent.exists()
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {out}: the folder cannot be made: {error.strerror}") from None
+    return missing
 
 
 def publish(

@@ -46,8 +46,15 @@ def main(
     try:
         return asyncio.run(_serve(scenario, port, ledger, parent_watch=parent_watch))
     except OSError as exc:
-        _say(f"cannot listen on port {port}: {exc.strerror or exc}")
+        _say(f"{_refused(exc, port)}: {exc.strerror or exc}")
         return ExitCode.USAGE
+
+
+def _refused(error: OSError, port: int) -> str:
+    """What could not be had: only an error about a file names one."""
+    if error.filename is not None:
+        return f"cannot write to {error.filename}"
+    return f"cannot listen on port {port}"
 
 
 async def _serve(scenario: Scenario, port: int, ledger: Path | None, *, parent_watch: bool) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -21,18 +21,17 @@ from pydantic import (
 )
 
 from engine.errors import UsageError
+from engine.rules.problem import Problem, refuse
 from engine.simulator.faults import FAULTS
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+from engine.simulator.scenario_words import builtin_names, nearest, sentences
 
 
 class ScenarioError(UsageError):
-    """A scenario file that cannot be played; names the file and the key."""
+    """A scenario file that cannot be played; names file, line and key."""
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -215,17 +214,27 @@ class Scenario(_Record):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
-        tags = [host.tag for host in self.providers]
-        for window in self.windows:
-            if window.provider is not None and window.provider not in tags:
-                raise ValueError(f"window for an unknown provider tag: {window.provider}")
-        refusals = [window.refusal for window in self.windows]
-        shares = [self.faults, *(h.faults for h in self.providers)]
-        shares += [w.faults for w in self.windows]
-        for name in [*refusals, *(name for share in shares for name in share)]:
-            if name not in FAULTS:
-                raise ValueError(f"unknown fault {name!r}{_nearest(name, list(FAULTS))}")
+        refuse([*self._stray_windows(), *self._unknown_faults()])
         return self
+
+    def _stray_windows(self) -> Iterator[Problem]:
+        tags = [host.tag for host in self.providers]
+        for index, window in enumerate(self.windows):
+            if window.provider is not None and window.provider not in tags:
+                words = f"no provider has the tag {window.provider}{nearest(window.provider, tags)}"
+                yield Problem(("windows", index, "provider"), words)
+
+    def _unknown_faults(self) -> Iterator[Problem]:
+        named: list[tuple[tuple[str | int, ...], str]] = [
+            (("faults", name), name) for name in self.faults
+        ]
+        for kind in ("providers", "windows"):
+            for index, record in enumerate(getattr(self, kind)):
+                named += [((kind, index, "faults", name), name) for name in record.faults]
+        named += [(("windows", n, "refusal"), w.refusal) for n, w in enumerate(self.windows)]
+        for place, name in named:
+            if name not in FAULTS:
+                yield Problem(place, f"unknown fault {name!r}{nearest(name, list(FAULTS))}")
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -239,43 +248,39 @@ class Scenario(_Record):
     def from_toml(cls, path: str | Path) -> Scenario:
         """Read a scenario file, or a built-in one by its name (`demo`).
 
-        Raises ScenarioError, which names the file and the key.
+        Raises ScenarioError, which names the file, the line and the key.
         """
-        builtin = files(__package__).joinpath("scenarios", f"{path}.toml")
-        source = builtin if builtin.is_file() else Path(path)
         try:
-            data = tomllib.loads(source.read_text("utf-8"))
-        except OSError as exc:
-            raise ScenarioError(f"cannot read the scenario {path}: {exc.strerror}") from exc
-        except tomllib.TOMLDecodeError as exc:
-            raise ScenarioError(f"{path}: {exc}") from exc
-        return cls.from_dict(data, name=str(path))
+            builtin = files(__package__).joinpath("scenarios", f"{path}.toml")
+            source = builtin if builtin.is_file() else Path(path)
+            text = source.read_text("utf-8-sig")
+        except FileNotFoundError:
+            raise ScenarioError(
+                f"there is no scenario {path}", hint=f"Built in: {', '.join(builtin_names())}."
+            ) from None
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise ScenarioError(f"{path}: cannot be read as UTF-8 text: {reason}") from None
+        try:
+            data = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ScenarioError(f"{path}: not valid TOML: {error}") from None
+        return cls.from_dict(data, name=str(path), text=text)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], *, name: str = "scenario") -> Scenario:
-        """Check parsed TOML; unknown keys are errors."""
+    def from_dict(cls, data: dict[str, Any], *, name: str = "scenario", text: str = "") -> Scenario:
+        """Check parsed TOML; unknown keys are errors. `text` is for the lines of what is wrong."""
         try:
             return cls.model_validate(data)
-        except ValidationError as exc:
-            raise ScenarioError("\n".join(f"{name}: {_say(e)}" for e in exc.errors())) from exc
+        except ValidationError as error:
+            said = sentences(error.errors(include_url=False), name, text, _known_keys())
+            raise ScenarioError("\n".join(said)) from None
 
     def with_(self, **changes: Any) -> Scenario:
         """Return this scenario with other values, checked like a file."""
         return Scenario.model_validate({**self.model_dump(), **changes})
 
 
-def _say(error: ErrorDetails) -> str:
-    place = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f"unknown key {place}{_nearest(place.rpartition('.')[2], _known_keys())}"
-    return f"{place}: {error['msg']}" if place else error["msg"]
-
-
 def _known_keys() -> list[str]:
     records = (Scenario, Host, Window, Account, Latency, Length, Stream)
     return [key for record in records for key in record.model_fields]
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    match = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {match[0]!r}?" if match else ""

@@ -11,6 +11,7 @@ import pytest
 from check_desk import failures, look, one, sources
 from e2e_desk import Desk
 from e2e_provider import playing
+from export_cases import row_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -237,18 +238,23 @@ def test_manifest_faults_go_before_the_endpoints() -> None:
 
 
 def test_a_pilot_is_read_without_changing_a_file(tmp_path: Path) -> None:
-    row = {
-        "id": "A/0123456789abcdef.0#0",
-        "finish_reason": "length",
-        "latency_s": 3.0,
-        "usage": {"completion_tokens": 100, "reasoning_tokens": 75, "cost": 0.01},
-    }
+    usage = {"completion_tokens": 100, "reasoning_tokens": 75, "cost": 0.01}
+    row = row_of(
+        dataset="A",
+        id="A/0123456789abcdef.0#0",
+        finish_reason="length",
+        latency_s=3.0,
+        usage=usage,
+        completion_ids=[1],
+    )
     cached = row | {"id": "A/1123456789abcdef.0#0", "usage": {"completion_tokens": 0}}
     lines = [row, row, cached, {"not": "a row"}]
     text = "".join(json.dumps(line) + "\n" for line in lines) + '{"id": "A/torn'
-    (tmp_path / "rows.jsonl").write_text(text)
-    pilot = read_pilot(tmp_path)
-    assert (tmp_path / "rows.jsonl").read_text() == text
+    folder = tmp_path / "A"
+    folder.mkdir()
+    (folder / "rows.jsonl").write_text(text)
+    pilot = read_pilot(folder)
+    assert (folder / "rows.jsonl").read_text() == text
     assert list(pilot.completions) == [100]
     assert (pilot.ledger.rows, pilot.ledger.doubled, pilot.cut) == (2, 1, 2)
     assert pilot.content_share == 0.25

@@ -13,7 +13,6 @@ import pytest
 from export_cases import kit_of, made, row_of, run_folder, user
 
 from engine.audits.survey import make_kit
-from engine.audits.verify import read_run
 from engine.audits.workers import Inline, workers
 from engine.errors import EaglegenError, UsageError
 from engine.export import job
@@ -22,6 +21,7 @@ from engine.export.job import Request, export_run
 from engine.export.readback import read_back
 from engine.export.selection import selection_of
 from engine.export.shards import ShardLimits, shards_at
+from engine.runs import read_run
 
 Record = dict[str, Any]
 
@@ -175,8 +175,8 @@ class TestShards:
             "train-00001-of-00002.jsonl",
             "train.jsonl.meta.json",
         }
-        export(run, out, "modelopt")
-        export(run, out)
+        export(run, out, "modelopt", force=True)
+        export(run, out, force=True)
         assert names(out.parent) == {"train.jsonl", "train.jsonl.meta.json"}
 
 
@@ -185,8 +185,37 @@ class TestOverwriting:
         out = tmp_path / "train.jsonl"
         export(run, out)
         before = out.read_bytes()
-        assert export(run, out)["rows_out"] == 6
+        assert "replaced 1 file of an earlier export" not in export(run, tmp_path / "new")["notes"]
+        meta = export(run, out)
+        assert meta["rows_out"] == 6
         assert out.read_bytes() == before
+        assert "replaced 1 file of an earlier export" in meta["notes"]
+
+    def test_another_format_of_the_same_run_is_not_replaced(
+        self, run: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "train.jsonl"
+        export(run, out, limits=ShardLimits(rows=2))
+        with pytest.raises(UsageError, match="an export for speculators, not for modelopt"):
+            export(run, out, "modelopt")
+        meta = export(run, out, "modelopt", force=True)
+        assert "replaced 3 files of an earlier export" in meta["notes"]
+
+    def test_a_folder_that_is_made_is_said(self, run: Path, tmp_path: Path) -> None:
+        out = tmp_path / "a" / "b" / "train.jsonl"
+        assert f"made the folder {out.parent}" in export(run, out)["notes"]
+        (tmp_path / "file").write_text("")
+        with pytest.raises(UsageError, match="the folder cannot be made: Not a directory"):
+            export(run, tmp_path / "file" / "c" / "train.jsonl")
+
+    def test_rows_cut_by_length_that_a_format_cannot_take_are_said(self, tmp_path: Path) -> None:
+        cut: Record = {"finish_reason": "length", "flags": ["truncated"]}
+        folder = tmp_path / "run"
+        run_folder(folder, {"B6": [row_of(), row_of(index=1, **cut)]})
+        assert export(folder, tmp_path / "ids", include=["truncated"])["rows_out"] == 2
+        meta = export(folder, tmp_path / "text", "modelopt", include=["truncated"])
+        words = "1 row cut by length stay out: as text, modelopt would learn to end there"
+        assert (meta["rows_out"], words in meta["notes"]) == (1, True)
 
     @pytest.mark.parametrize("name", ["train.jsonl", "train-00003-of-00009.jsonl"])
     def test_a_file_of_unknown_origin_is_kept(self, run: Path, tmp_path: Path, name: str) -> None:

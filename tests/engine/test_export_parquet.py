@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from export_cases import SECTION, TOOL, kit_of, made, row_of, run_folder
 
-from engine.audits.verify import read_run
 from engine.audits.workers import Inline
 from engine.errors import UsageError
 from engine.export import columns
 from engine.export.catalogue import FORMATS
 from engine.export.job import Request, export_run
 from engine.export.shards import ShardLimits
+from engine.runs import read_run
 
 
 def export(folder: Path, out: Path, **more: Any) -> dict[str, Any]:

@@ -14,11 +14,12 @@ from export_runs import distorted, served
 from jinja_generation import render
 from kimi_cases import vocabulary
 
-from engine.audits.verify import read_run, verify_run
+from engine.audits.verify import verify_run
 from engine.audits.workers import Inline
 from engine.export.catalogue import FORMATS
 from engine.export.job import Request, export_run
 from engine.export.selection import selection_of
+from engine.runs import read_run
 from engine.tokens import kimi
 from engine.tokens.tool_declaration import declare_tools
 

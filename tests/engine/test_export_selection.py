@@ -44,7 +44,8 @@ def test_rows_cut_by_length_go_out_as_ids_only() -> None:
     assert reason(**cut) == "length"
     assert reason("length", **cut) is None
     assert reason("length", **cut, tokens=False) == "length"
-    assert reason("truncated", **cut) == "length"
+    assert reason("truncated", **cut) is None, "the flag means the same rows"
+    assert reason("truncated", **cut, tokens=False) == "length"
     both = cut | {"flags": ["truncated", "reasoning_only"]}
     assert reason("length", **both) == "reasoning_only"
 

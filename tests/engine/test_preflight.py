@@ -107,10 +107,18 @@ async def test_a_route_that_leaves_no_host_names_those_there_are() -> None:
         assert tag in error.hint
 
 
-@pytest.mark.parametrize("key", [None, "sk-wrong"])
-async def test_a_key_that_is_not_accepted_is_told_without_repeating_it(key: str | None) -> None:
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        (None, "wants a key and none is set (HTTP 401"),
+        ("sk-wrong", "does not accept the key (HTTP 401"),
+    ],
+)
+async def test_a_key_that_is_not_accepted_is_told_without_repeating_it(
+    key: str | None, words: str
+) -> None:
     error = await refused({"account": {"keys": ["sk-right"]}}, key=key)
-    assert "does not accept the key (HTTP 401" in error.message
+    assert words in error.message
     assert "EAGLEGEN_API_KEY" in error.hint
     assert "sk-" not in str(error)
 
@@ -173,7 +181,7 @@ async def test_a_server_without_a_usable_page_of_models_is_taken_as_plain(
 @pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
 async def test_a_guarded_server_that_refuses_the_key_ends_the_run_at_once(status: str) -> None:
     async with misbehaving(pages({"/v1/models": reply(b"{}", status=status)})) as server:
-        with pytest.raises(EndpointError, match="does not accept the key"):
+        with pytest.raises(EndpointError, match="wants a key and none is set"):
             await ask(server.url)
 
 

@@ -124,6 +124,14 @@ def test_quotes_and_export_are_read_as_a_shell_would(tmp_path: Path) -> None:
         ("EAGLEGEN_FPS=0", "EAGLEGEN_FPS: input should be greater than 0"),
         ("EAGLEGEN_FPS=60", "EAGLEGEN_FPS: input should be less than or equal to 10"),
         ("EAGLEGEN_INTERVAL_S=-1", "EAGLEGEN_INTERVAL_S: input should be greater than 0"),
+        ("EAGLEGEN_INTERVAL_S=inf", "EAGLEGEN_INTERVAL_S: input should be less than or equal"),
+        ("EAGLEGEN_INTERVAL_S=nan", "EAGLEGEN_INTERVAL_S: input should be"),
+        ("EAGLEGEN_THEME='a\nb'", "EAGLEGEN_THEME: holds a control character"),
+        ("EAGLEGEN_CACHE_DIR=a\x00", "EAGLEGEN_CACHE_DIR: holds a control character"),
+        (
+            "EAGLEGEN_TOKENIZER_PATH=~nobody-has-this-name/v",
+            "EAGLEGEN_TOKENIZER_PATH: ~nobody-has-this-name is nobody's home folder",
+        ),
     ],
 )
 def test_a_wrong_value_is_a_usage_error_that_names_the_variable(
@@ -134,6 +142,28 @@ def test_a_wrong_value_is_a_usage_error_that_names_the_variable(
     assert words in caught.value.message
     assert caught.value.exit_code is ExitCode.USAGE
     assert HIDDEN not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_tilde_is_the_home_folder(tmp_path: Path, bare: pytest.MonkeyPatch) -> None:
+    bare.setenv("HOME", "/home/me")
+    text = "EAGLEGEN_CACHE_DIR=~/cache\nEAGLEGEN_TOKENIZER_PATH=~/v.model\n"
+    settings = load_settings(env_file(tmp_path, text))
+    assert settings.cache_dir == Path("/home/me/cache")
+    assert settings.tokenizer_path == Path("/home/me/v.model")
+
+
+def test_an_env_file_that_cannot_be_read_is_a_usage_error(
+    tmp_path: Path, bare: pytest.MonkeyPatch
+) -> None:
+    folder = env_file(tmp_path, "EAGLEGEN_THEME=a\n")
+    refusal = PermissionError(13, "Permission denied", str(folder / ".env"))
+
+    def no_entry(*_args: object, **_more: object) -> None:
+        raise refusal
+
+    bare.setattr("builtins.open", no_entry)  # tests run as root, whom no mode keeps out
+    with pytest.raises(SettingsError, match=r"\.env: cannot be read: Permission denied"):
+        load_settings(folder)
 
 
 def test_an_env_file_that_is_no_text_is_a_usage_error(tmp_path: Path) -> None:

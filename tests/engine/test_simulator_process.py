@@ -92,12 +92,24 @@ def test_it_ends_with_its_parent(started: Process) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("speeed = 2\n", "unknown key speeed; did you mean 'speed'?"),
-        ("[[providers]]\nname = 'A'\ntag = 'a'\nwieght = 1\n", "providers.0.wieght"),
-        ("[faults]\nempty_stob = 0.5\n", "did you mean 'empty_stop'?"),
+        ("speeed = 2\n", "wrong.toml:1: speeed: unknown key; did you mean 'speed'?"),
+        (
+            "[[providers]]\nname = 'A'\ntag = 'a'\nwieght = 1\n",
+            "wrong.toml:4: providers 1.wieght: unknown key; did you mean 'weight'?",
+        ),
+        (
+            "[faults]\nempty_stob = 0.5\n",
+            "toml:2: faults.empty_stob: unknown fault 'empty_stob'; did you mean 'empty_stop'?",
+        ),
         ("[faults]\nempty_stop = 1.5\n", "less than or equal to 1"),
-        ("[[windows]]\nprovider = 'b'\n", "unknown provider tag: b"),
+        (
+            "[[windows]]\nprovider = 'b'\n",
+            "wrong.toml:2: windows 1.provider: no provider has the tag b",
+        ),
+        ("[[windows]]\nrefusal = 'rate_limi'\n", "wrong.toml:2: windows 1.refusal: unknown fault"),
+        ("speed = inf\n", "wrong.toml:1: speed: "),
         ("seed = \n", "line 1"),
+        ("seed = " + "9" * 5000, "not valid TOML"),
     ],
 )
 def test_a_wrong_scenario_is_refused_by_name(tmp_path: Path, text: str, words: str) -> None:
@@ -112,6 +124,23 @@ def test_a_wrong_scenario_is_refused_by_name(tmp_path: Path, text: str, words: s
 
 def test_a_missing_scenario_is_a_usage_error(tmp_path: Path) -> None:
     assert simulator.main(scenario_path=tmp_path / "none.toml") == 2
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_toml("domo")
+    assert str(caught.value) == "there is no scenario domo\nBuilt in: bench, demo."
+
+
+def test_a_scenario_that_is_no_text_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(b"model = '\xe9'\n")
+    assert simulator.main(scenario_path=tmp_path / "latin.toml") == 2
+    assert simulator.main(scenario_path=tmp_path) == 2
+
+
+def test_a_ledger_that_cannot_be_written_is_not_taken_for_the_port(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert simulator.main(ledger_path=tmp_path / "file" / "ledger") == 2
+    assert f"cannot write to {tmp_path / 'file'}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["demo", "bench"])

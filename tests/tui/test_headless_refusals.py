@@ -81,9 +81,12 @@ def a_file_in_the_way(desk: Desk) -> None:
         (without_source, ["nowhere.jsonl: no such file"]),
         (unknown_format, ["a.xlsx: unknown format .xlsx", "jsonl, json, csv"]),
         (openrouter, ["OpenRouter needs an API key", "OPENROUTER_API_KEY"]),
-        (key_in_headers, ["authorization would put a key into run.json", "EAGLEGEN_API_KEY"]),
+        (
+            key_in_headers,
+            ["headers.Authorization: would put a key into run.json", "EAGLEGEN_API_KEY"],
+        ),
         (twins, ["two datasets are named Twin"]),
-        (a_file_in_the_way, ["cannot be used as the run directory"]),
+        (a_file_in_the_way, ["/out is a file; a run needs a folder"]),
     ],
     ids=lambda value: value.__name__ if callable(value) else None,
 )
