@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
+
+Fate = Literal["healed", "given_up", "waiting"]
+"""What has become of a prompt that was hit."""
 
 
 class Bins:
@@ -71,6 +75,8 @@ class Burst:
     healed_before: int
     given_up_before: int
     count: int = 0
+    earlier: bool = False
+    """It is of earlier sessions: nothing of this one is in it."""
 
     @property
     def share(self) -> float:
@@ -137,3 +143,41 @@ class Served:
     ok: int = 0
     failed: int = 0
     last_ok_at: float = -math.inf
+
+
+@dataclass(slots=True)
+class EarlierFaults:
+    """One error family of one provider, over all earlier sessions; times in epoch seconds."""
+
+    family: str
+    provider: str | None
+    scope: str
+    retry: bool
+    first_at: float
+    last_at: float
+    count: int = 0
+    fates: dict[str, Fate] = field(default_factory=dict)
+    """What has become of the prompts that were hit, by key."""
+    untracked: bool = False
+    """More prompts were hit than are told apart."""
+    served_within: int = 0
+    """Rows that ended between the first and the last failure."""
+    served_after: int = 0
+    """Rows whose requests started after the last one."""
+
+    def track(self, provider: str | None, ok: int, failed: int) -> Track:
+        """The track that goes on from here; `ok` and `failed` are of all earlier sessions."""
+        until = ok - self.served_after
+        before = Mark(until - self.served_within, failed - self.count)
+        burst = Burst(self.first_at, self.last_at, before, Mark(until, failed), 0, 0, self.count)
+        burst.earlier = True
+        fates = list(self.fates.values())
+        return Track(
+            *(self.family, provider, self.scope, self.retry, self.first_at, burst),
+            *(self.last_at, Mark(ok, failed)),
+            count=self.count,
+            prompts=len(fates),
+            healed=fates.count("healed"),
+            given_up=fates.count("given_up"),
+            untracked=self.untracked,
+        )

@@ -6,28 +6,27 @@ The only place that starts tasks. `run` returns when the session has ended and a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
 
 from engine.attempt import cancelled_fault, choose_hosts, messages_of, perform
+from engine.endings import see_cap, see_failures
 from engine.errors import EaglegenError
 from engine.faults import Fault, fault
 from engine.feeder import Batch
 from engine.funds import look_at_funds, watch_funds
+from engine.heavy import read_if_heavy
 from engine.ledger import FAILURES, SENT
 from engine.prompts import InvalidRow
 from engine.records import invalid_message, invalid_record, sent_record
 from engine.schedule import Job
 from engine.session import Session
 from engine.settle import close_at_budget, fail, keep, record
+from engine.slots import LAUNCH, free_slots
 from engine.tokens.template import PromptError
 
 TICK_S = 0.25
-LAUNCH = 64
-"""Requests that start in one go: 2000 at once hold the loop for 0.2 s."""
-RATE_KNOWN_AFTER = 50
-"""Finished prompts before --max-error-rate is judged: one early failure is no rate."""
 
 
 class Conductor:
@@ -48,7 +47,7 @@ class Conductor:
         writing = asyncio.create_task(session.sink.run())
         helpers = [asyncio.create_task(self._tick_forever())]
         if session.asking.api == "openrouter":
-            await look_at_funds(session)
+            await self._unless_over(look_at_funds(session))
             helpers.append(asyncio.create_task(watch_funds(session)))
         for helper in helpers:
             helper.add_done_callback(self.see_end)
@@ -68,6 +67,19 @@ class Conductor:
             session.sink.close()
             await writing
 
+    async def _unless_over(self, asking: Coroutine[None, None, None]) -> None:
+        """Ask the endpoint something before the start; an order to end does not wait for it."""
+        session = self._session
+        task = asyncio.create_task(asking)
+        task.add_done_callback(lambda _: session.wake.set())
+        while not task.done() and not session.course.draining:
+            session.wake.clear()
+            await session.wake.wait()
+        if task.done():
+            task.result()
+        else:
+            await self._cancel(task)
+
     async def _step(self) -> None:
         session = self._session
         session.wake.clear()
@@ -78,8 +90,8 @@ class Conductor:
         elif not session.course.draining and not session.sink.trouble:
             self._read_on()
             await self._launch()
-        self._see_cap()
-        self._see_failures()
+        see_cap(session)
+        see_failures(session)
         if not self._finished():
             await self._rest()
 
@@ -87,7 +99,7 @@ class Conductor:
         """Start what fits: sent.jsonl has the request before it leaves."""
         session = self._session
         now = session.clock.monotonic()
-        jobs = session.schedule.take(self._free_slots(now), now)
+        jobs = session.schedule.take(free_slots(session, now), now)
         if not jobs:
             return
         if len(jobs) == LAUNCH:
@@ -107,17 +119,6 @@ class Conductor:
             task = asyncio.create_task(self._attempt(job))
             session.attempts[task] = job.id
             task.add_done_callback(self.see_end)
-
-    def _free_slots(self, now: float) -> int:
-        """How many requests may start now; one at a time while a sole host is only probed."""
-        session = self._session
-        if session.limiter.held_until(now) is not None or session.breakers.next_start(now) > now:
-            return 0
-        free = session.limiter.limit - session.schedule.in_flight
-        if free > 0 and session.breakers.rests_sole():
-            session.breakers.started(now)
-            return 1
-        return max(0, min(free, LAUNCH))
 
     async def _attempt(self, job: Job) -> None:
         started = self._session.clock.monotonic()
@@ -144,7 +145,8 @@ class Conductor:
         if isinstance(outcome, Fault):
             fail(session, job, outcome, latency_s)
         else:
-            keep(session, job, messages, outcome, latency_s)
+            reading = await read_if_heavy(session.reader, job, messages, outcome)
+            keep(session, job, messages, outcome, latency_s, reading)
 
     def see_end(self, task: asyncio.Task[None]) -> None:
         """Done-callback of every task of the session: a fault of ours ends the run."""
@@ -259,35 +261,6 @@ class Conductor:
         """Whether a dataset's silence is nobody's failure: paused, skipped, queued or done."""
         queue = self._session.schedule.queues[name]
         return not queue.in_flight and (self._session.schedule.paused or queue.state != "running")
-
-    def _see_cap(self) -> None:
-        """End at `max_cost_usd` when nothing in flight can make room any more."""
-        session = self._session
-        if (
-            not session.course.draining
-            and session.schedule.in_flight == 0
-            and not session.schedule.complete
-            and session.gate.capped()
-        ):
-            session.course.capped = True
-            session.course.drain(session.gate.cap_words())
-            session.journal.note("state", session.course.reason)
-
-    def _see_failures(self) -> None:
-        """End when the failed prompts pass --max-error-rate."""
-        session = self._session
-        bound = session.plan.options.max_error_rate
-        if bound is None or session.course.draining:
-            return
-        queues = session.schedule.queues.values()
-        failed = sum(queue.failed for queue in queues)
-        done = failed + sum(queue.ok for queue in queues)
-        if done >= RATE_KNOWN_AFTER and failed > bound * done:
-            session.course.too_many_failures = True
-            session.course.drain(
-                f"{failed} of {done} finished prompts failed: more than --max-error-rate {bound:g}"
-            )
-            session.journal.note("state", session.course.reason)
 
     def _finished(self) -> bool:
         session = self._session

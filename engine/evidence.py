@@ -77,13 +77,14 @@ class Wording:
     def _resolved(self, track: Track, facts: Facts) -> str:
         ended = "; the dataset has ended" if facts.finished else ""
         untried = ""
-        if track.provider is not None and facts.served.last_ok_at <= track.last_at:
+        known = track.provider is not None and not track.burst.earlier
+        if known and facts.served.last_ok_at <= track.last_at:
             untried = f"; {track.provider} itself has answered nothing since"
         quiet = duration(facts.quiet_s(track))
         return f"{self._history(track)}, none for {quiet}; {_fate(track)}{untried}{ended}"
 
     def _active(self, track: Track, facts: Facts, recent: Recent) -> str:
-        if facts.quiet_s(track) >= QUIET_S:
+        if facts.quiet_s(track) >= QUIET_S or track.burst.earlier:
             quiet = duration(facts.quiet_s(track))
             return f"{self._history(track)}, none for {quiet}, but {_doubt(track, facts)}"
         since = self.moment(track.burst.first_at, seconds=self._is_short(track.burst))
@@ -93,7 +94,7 @@ class Wording:
             quiet = duration(track.burst.first_at - last.last_at)
             earlier = track.count - track.burst.count
             begin = (
-                f"{_what(track)}: returned after {quiet} of quiet: {earlier:,}, "
+                f"{_what(track)}: returned after {quiet} of quiet: {earlier:,}{_whose(last)}, "
                 f"then {track.burst.count:,} more since {since}"
             )
         per_100 = 100.0 * recent.failed / max(1, recent.attempts)
@@ -106,7 +107,8 @@ class Wording:
 
     def _run(self, track: Track, facts: Facts) -> str:
         del facts
-        return f"{_what(track)}, the last at {self.moment(track.last_at)}; none has succeeded since"
+        at = f"{self.moment(track.last_at)}{_whose(track.burst)}"
+        return f"{_what(track)}, the last at {at}; none has succeeded since"
 
     def _all(self, track: Track, facts: Facts) -> str:
         burst = track.burst
@@ -116,7 +118,7 @@ class Wording:
         return (
             f"nothing gets through since {since}: all {attempts:,} attempts failed, "
             f"{burst.count:,} with {track.family}, on {least}{track.prompts:,} prompts"
-            f"{_given_up(track)}; no retry helped"
+            f"{_given_up(track)}{_whose(burst)}; no retry helped"
         )
 
     def _provider(self, track: Track, facts: Facts) -> str:
@@ -133,7 +135,7 @@ class Wording:
         least = "at least " if track.untracked else ""
         share = f"all {least}{tried:,}" if facts.mark.ok == 0 else f"{track.refused:,} of {tried:,}"
         where = f" at {track.provider}" if track.provider and facts.mark.ok == 0 else ""
-        when = self.span(track.first_at, track.last_at)
+        when = self.span(track.first_at, track.last_at) + _whose(track.burst)
         return f"{share} prompts tried{where} were refused alike, with {track.family}, {when}"
 
     def _prompts(self, track: Track, facts: Facts) -> str:
@@ -144,7 +146,7 @@ class Wording:
             if one
             else ("prompts were refused for what they are")
         )
-        when = self.span(track.first_at, track.last_at)
+        when = self.span(track.first_at, track.last_at) + _whose(track.burst)
         others = f"{facts.mark.ok:,} attempts" if facts.mark.ok else "no attempt"
         return (
             f"{least}{track.refused:,} {subject} ({track.family}) {when}, while {others} succeeded"
@@ -154,7 +156,7 @@ class Wording:
         count = track.given_up_now
         others = facts.mark.ok - track.burst.before.ok
         prompts = "prompt" if count == 1 else "prompts"
-        when = self.span(track.burst.first_at, track.burst.last_at)
+        when = self.span(track.burst.first_at, track.burst.last_at) + _whose(track.burst)
         beside = (
             f", while {others:,} others succeeded" if others else "; nothing has succeeded since"
         )
@@ -165,12 +167,12 @@ class Wording:
 
     def _history(self, track: Track) -> str:
         now = track.burst
-        last = self.span(now.first_at, now.last_at)
+        last = self.span(now.first_at, now.last_at) + _whose(now)
         if not track.past:
             return f"{_what(track)} {last}"
         if track.bursts == 2:  # noqa: PLR2004 - two are told one by one
             before = track.past[-1]
-            first = self.span(before.first_at, before.last_at)
+            first = self.span(before.first_at, before.last_at) + _whose(before)
             return (
                 f"{_what(track)} in 2 bursts: {before.count:,} {first}, then {now.count:,} {last}"
             )
@@ -193,6 +195,10 @@ class Wording:
 def _what(track: Track) -> str:
     source = f" from {track.provider}" if track.provider else ""
     return f"{track.count:,} x {track.family}{source}"
+
+
+def _whose(burst: Burst) -> str:
+    return " in an earlier session" if burst.earlier else ""
 
 
 def _fate(track: Track) -> str:

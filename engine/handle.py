@@ -24,3 +24,35 @@ class RunHandle(Protocol):
     def ended(self) -> bool:
         """True once the last snapshot (with its exit code) is there."""
         ...
+
+
+class OwnRun(RunHandle, Protocol):
+    """A run that this process answers for: its engine, or a fleet of workers."""
+
+    error: BaseException | None
+    """What ended it early: an EaglegenError, or a fault of ours."""
+
+    def start(self) -> None:
+        """Begin; raises EaglegenError where it cannot."""
+        ...
+
+    def send(self, command: Command, *, origin: str = "screen") -> Future[str]:
+        """See RunHandle; `origin` says who ordered it."""
+        ...
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the end; False where the time (seconds) ran out first."""
+        ...
+
+    @property
+    def exit_code(self) -> int:
+        """What the process should return; valid once ended."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Journal what happened to the front end; from any thread, and from a signal handler."""
+        ...
+
+    def abandon(self) -> None:
+        """End at once; the process must leave."""
+        ...

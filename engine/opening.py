@@ -5,15 +5,28 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.errors import EaglegenError
+from engine.commands import Command
+from engine.errors import EaglegenError, UsageError
+from engine.frame import status
+from engine.jsonlines import dump
+from engine.mailbox import LEFT_EARLY
 from engine.plan import DatasetPlan, Plan
-from engine.rundir import STATUS, read_json
+from engine.rundir import STATUS, read_json, write_atomically
 from engine.snapshot import DatasetView, Snapshot
 
+_LIKE: Mapping[str, Any] = {
+    **dict.fromkeys(("ok", "failed", "invalid", "rows", "attempt_errors", "completion_tokens"), 0),
+    "cost_usd": None,
+    "exactness": {},
+    "flags": {},
+    "errors": [],
+}
+"""Of each key that is taken over a value of its type; None: an amount, or unknown."""
 _KEPT = (
     *("ok", "failed", "invalid", "rows", "attempt_errors", "completion_tokens", "cost_usd"),
     *("exactness", "flags"),
@@ -62,6 +75,37 @@ def refused(snapshot: Snapshot, error: BaseException, wall: float, code: int) ->
     )
 
 
+def left_early(snapshot: Snapshot, origin: str, wall: float, code: int) -> Snapshot:
+    """The last snapshot of a session that was told to end before its first request."""
+    return replace(
+        snapshot,
+        state="stopped",
+        reason=f"{LEFT_EARLY}, by order ({origin})",
+        heartbeat_at=wall,
+        exit_code=code,
+    )
+
+
+def write_starting(folder: Path, snapshot: Snapshot) -> None:
+    """The heartbeat of a run that has not begun: `status` and `attach` find a live run.
+
+    The verdicts of an earlier session stay until this one has read what is on disk.
+    """
+    record, earlier = status(snapshot), _counted(folder)
+    for view in record["datasets"]:
+        view["errors"] = earlier.get(view["name"], {}).get("errors", [])
+    with suppress(OSError):  # a disk that refuses is reported once the run writes to it
+        write_atomically(folder / STATUS, dump(record))
+
+
+def check_order(plan: Plan, command: Command) -> None:
+    """Refuse an order that cannot be carried out whatever the endpoint says; raises UsageError."""
+    name = getattr(command, "dataset", None)
+    known = [dataset.name for dataset in plan.datasets]
+    if name is not None and name not in known:
+        raise UsageError(f"no dataset is called {name!r}", hint=f"There are {', '.join(known)}.")
+
+
 def _view(plan: DatasetPlan, earlier: Mapping[str, Any]) -> DatasetView:
     view = DatasetView(
         name=plan.name,
@@ -79,4 +123,12 @@ def _counted(folder: Path) -> dict[str, Mapping[str, Any]]:
     views = record.get("datasets") if isinstance(record, dict) else None
     if not isinstance(views, list):
         return {}
-    return {str(v["name"]): v for v in views if isinstance(v, dict) and "name" in v}
+    return {str(v["name"]): v for v in views if isinstance(v, dict) and _is_view(v)}
+
+
+def _is_view(value: Mapping[str, Any]) -> bool:
+    """Whether this is a dataset as we write it: another program's file must not end the run."""
+    return "name" in value and all(
+        type(value.get(key, like)) in ({int, float, type(None)} if like is None else {type(like)})
+        for key, like in _LIKE.items()
+    )

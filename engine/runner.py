@@ -20,19 +20,30 @@ from engine.commands import Command
 from engine.conductor import Conductor
 from engine.control import ControlServer
 from engine.errors import EaglegenError, ExitCode, RunUnreachableError
+from engine.estimate import forecasts
 from engine.frame import Framer
 from engine.loop import calm_collector, new_loop
-from engine.opening import first_snapshot, refused
+from engine.mailbox import LEFT_EARLY, Mailbox, Order, is_end, refuse
+from engine.opening import (
+    check_order,
+    first_snapshot,
+    left_early,
+    refused,
+    write_starting,
+)
 from engine.plan import Plan
 from engine.preflight import inspect
 from engine.publish import Publisher, write_early_end
 from engine.reading import Reader
 from engine.rundir import RUN, claim, hold, read_json
+from engine.runrecord import run_problem
 from engine.session import Session
 from engine.snapshot import Snapshot
 from engine.steering import apply
 
 PUBLISH_S = 0.25
+STARTING_S = 1.0
+"""The heartbeat's pace before there is a session."""
 
 
 class EngineThread:
@@ -55,8 +66,9 @@ class EngineThread:
         self._snapshot = first_snapshot(plan, self._clock.wall())
         self._session: Session | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: list[tuple[Command, str, Future[str]]] = []
-        self._notes: list[str] = []
+        self._opening: asyncio.Task[Session] | None = None
+        self._mailbox = Mailbox()
+        self._notes: list[str] = [*plan.notes]
         self._lock = threading.RLock()  # a signal handler may send while its thread sends
         self._done = threading.Event()
         self._held = ExitStack()
@@ -72,7 +84,7 @@ class EngineThread:
         self._owned = self._held.enter_context(hold(self._plan.folder, iso(self._clock.wall())))
         try:
             self._changes = _changes(self._plan)
-            claim(self._plan.folder, self._plan.manifest)
+            claim(self._plan.folder, self._plan.recorded, self._plan.shard_record)
         except BaseException:
             self._held.close()
             raise
@@ -87,6 +99,11 @@ class EngineThread:
     def ended(self) -> bool:
         """True once the last snapshot is there."""
         return self._done.is_set()
+
+    @property
+    def left_early(self) -> bool:
+        """Whether an order ended it before there was anything to end; valid once ended."""
+        return self._session is None and self.error is None
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait for the end; False where the time ran out first."""
@@ -103,16 +120,21 @@ class EngineThread:
         return int(ExitCode.INTERNAL) if code is None else code
 
     def send(self, command: Command, *, origin: str = "screen") -> Future[str]:
-        """Hand a command over from any thread."""
+        """Hand a command over from any thread; before the session is there only an end is obeyed.
+
+        The other ones wait for it.
+        """
         future: Future[str] = Future()
         with self._lock:
             if self._session is None and not self.ended:
-                self._waiting.append((command, origin, future))
+                self._mailbox.put(Order(command, origin, future))
+                if is_end(command) and self._loop is not None:
+                    self._loop.call_soon_threadsafe(self._leave_early)
                 return future
         if self.ended or self._loop is None:
             future.set_exception(RunUnreachableError("the run has ended"))
             return future
-        self._loop.call_soon_threadsafe(self._apply, command, origin, future)
+        self._loop.call_soon_threadsafe(self._apply, Order(command, origin, future))
         return future
 
     def note(self, text: str) -> None:
@@ -141,55 +163,111 @@ class EngineThread:
             with asyncio.Runner(loop_factory=new_loop) as runner:
                 runner.run(self._run())
         except BaseException as error:  # noqa: BLE001 - handed to the main thread, never lost
-            self.error = error
-            self._snapshot = refused(self._snapshot, error, self._clock.wall(), self.exit_code)
-            write_early_end(self._plan.folder, self._snapshot, begun=self._session is not None)
+            self._fail(error)
         finally:
             self._held.close()
             self._done.set()
-            self._refuse_waiting()
+            with self._lock:
+                refuse(self._mailbox.empty(), left_early=self.left_early)
+
+    def _fail(self, error: BaseException) -> None:
+        """The session ends by a refusal or by a fault of ours."""
+        self.error = error
+        self._snapshot = refused(self._snapshot, error, self._clock.wall(), self.exit_code)
+        write_early_end(self._plan.folder, self._snapshot, begun=self._session is not None)
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
+        control = ControlServer(
+            self._plan.folder, clock=self._clock, apply=self._obey, snapshot=self.snapshot
+        )
+        if problem := await control.start():
+            self.note(problem)
+        try:
+            await self._live()
+        except Exception as error:  # noqa: BLE001 - told to whoever watches, then to the main thread
+            self._fail(error)
+        finally:
+            await control.close()
+
+    async def _live(self) -> None:
+        """From asking the endpoint to the last snapshot."""
         started, wall = self._clock.monotonic(), self._clock.wall()
         endpoint = self._plan.manifest.endpoint
-        with ThreadPoolExecutor(1, "source") as executor:
+        executor = ThreadPoolExecutor(1, "source")
+        try:
             async with Client(endpoint.base_url, key=self._key, headers=endpoint.headers) as client:
-                facts = await inspect(client, endpoint)
-                plan = replace(self._plan, facts=facts)
-                reader = await self._loop.run_in_executor(executor, self._make_reader)
-                session = await assemble(
-                    plan,
-                    client=client,
-                    reader=reader,
-                    clock=self._clock,
-                    executor=executor,
-                    seed=self._seed,
-                    owned=self._owned,
-                )
-                await self._work(session, Framer(session, started_wall=wall, started=started))
+                session = await self._opened(client, executor, started)
+                if session is not None:
+                    loop, stats = asyncio.get_running_loop(), session.stats.datasets
+                    known = await loop.run_in_executor(executor, forecasts, session.plan, stats)
+                    framer = Framer(session, started_wall=wall, started=started, forecasts=known)
+                    await self._work(session, framer)
+        finally:
+            # who leaves early does not wait for a file that is still being read
+            executor.shutdown(wait=self._session is not None, cancel_futures=True)
+
+    async def _opened(
+        self, client: Client, executor: ThreadPoolExecutor, started: float
+    ) -> Session | None:
+        """The session; None where an order to end came first."""
+        self._opening = asyncio.create_task(self._open(client, executor))
+        beating = asyncio.create_task(self._beat(started))
+        self._leave_early()  # an order may have come before there was a task to cancel
+        try:
+            return await self._opening
+        except asyncio.CancelledError:
+            origin = self._mailbox.ended_by()
+            if not origin:
+                raise
+            wall, code = self._clock.wall(), int(ExitCode.INTERRUPTED)
+            self._snapshot = left_early(self._snapshot, origin, wall, code)
+            write_early_end(self._plan.folder, self._snapshot, begun=False)
+            return None
+        finally:
+            beating.cancel()
+
+    async def _open(self, client: Client, executor: ThreadPoolExecutor) -> Session:
+        """Ask the endpoint, read the vocabulary and what is on disk."""
+        facts = await inspect(client, self._plan.manifest.endpoint)
+        loop = asyncio.get_running_loop()
+        reader = await loop.run_in_executor(executor, self._make_reader)
+        return await assemble(
+            replace(self._plan, facts=facts),
+            client=client,
+            reader=reader,
+            clock=self._clock,
+            executor=executor,
+            seed=self._seed,
+            owned=self._owned,
+        )
+
+    async def _beat(self, started: float) -> None:
+        """Say that the run is alive while it has nothing else to say."""
+        while True:
+            elapsed, wall = self._clock.monotonic() - started, self._clock.wall()
+            self._snapshot = replace(self._snapshot, elapsed_s=elapsed, heartbeat_at=wall)
+            write_starting(self._plan.folder, self._snapshot)
+            await asyncio.sleep(STARTING_S)
+
+    def _leave_early(self) -> None:
+        """Give the opening up where an order to end has come; runs in the engine's loop."""
+        if self._opening is not None and self._session is None and self._mailbox.ended_by():
+            self._opening.cancel()
 
     async def _work(self, session: Session, framer: Framer) -> None:
         publisher = Publisher(session, framer, lambda: conductor.lag_s)
         conductor = Conductor(session, at_end=publisher.tell_end)
         with self._lock:
             self._session = session
-            waiting, self._waiting = self._waiting, []
+            orders = self._mailbox.empty()
             notes, self._notes = self._notes, []
         for text in notes:
             session.journal.note("note", text)
         for change in self._changes:
             session.journal.note("note", f"changed since the last session: {change}")
-        for command, origin, future in waiting:
-            self._apply(command, origin, future)
-        control = ControlServer(
-            session.plan.folder,
-            clock=self._clock,
-            apply=lambda command: apply(session, command, origin="control"),
-            snapshot=self.snapshot,
-        )
-        if problem := await control.start():
-            session.journal.note("note", problem)
+        for order in orders:
+            self._apply(order)
         publishing = asyncio.create_task(self._publish(publisher))
         publishing.add_done_callback(conductor.see_end)
         try:
@@ -199,29 +277,36 @@ class EngineThread:
             await asyncio.gather(publishing, return_exceptions=True)
             self.error = session.course.crash
             self._snapshot = await publisher.last()
-            await control.close()
 
     async def _publish(self, publisher: Publisher) -> None:
         while True:
             self._snapshot = await publisher.next()
             await asyncio.sleep(PUBLISH_S)
 
-    def _apply(self, command: Command, origin: str, future: Future[str]) -> None:
+    def _obey(self, command: Command) -> str:
+        """An order that came through the control socket, answered in words."""
+        if self._session is not None:
+            return apply(self._session, command, origin="control")
+        check_order(self._plan, command)
+        self.send(command, origin="control").add_done_callback(self._tell_refusal)
+        return LEFT_EARLY if is_end(command) else "noted: done once the endpoint has answered"
+
+    def _tell_refusal(self, future: Future[str]) -> None:
+        """Whoever gave the order has been answered already: the journal says why it is not done."""
+        if self._session is not None and (error := future.exception()) is not None:
+            self.note(f"an order from before the run began is not done: {error}")
+
+    def _apply(self, order: Order) -> None:
         assert self._session is not None  # noqa: S101 - set before any command is let in
         try:
-            future.set_result(apply(self._session, command, origin=origin))
+            said = apply(self._session, order.command, origin=order.origin)
+            order.answer.set_result(said)
         except EaglegenError as error:
-            future.set_exception(error)
-
-    def _refuse_waiting(self) -> None:
-        with self._lock:
-            waiting, self._waiting = self._waiting, []
-        for _, _, future in waiting:
-            future.set_exception(RunUnreachableError("the run ended before it began"))
+            order.answer.set_exception(error)
 
 
 def _changes(plan: Plan) -> tuple[str, ...]:
     record = read_json(plan.folder / RUN)
-    if not isinstance(record, dict):
+    if run_problem(record):  # `claim` says so, where there is one at all
         return ()
-    return tuple(changes(record.get("manifest") or {}, plan.manifest.model_dump(mode="json")))
+    return tuple(changes(record["manifest"], plan.recorded.model_dump(mode="json")))

@@ -1,7 +1,8 @@
 """Decides which generation starts next; sans-I/O: it is told what happened and awaits nothing.
 
 Datasets run in order. What a dataset cannot use (its source is read to the end and nothing of it
-can start now, or it is paused, skipped or at its budget) goes to the next one.
+can start now, or it is paused, skipped or at its budget) goes to the next one. A dataset whose
+requests are all refused while others are served is only probed (engine.rotation).
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from engine.prompts import Prompt
+from engine.rotation import Doubt, Rotation
 from engine.snapshot import DatasetState
 
 Allows = Callable[[str, int], bool]
+WAITING_LEAST = 1024
+"""So many may wait before reading stops, however low the limit: what follows may be served."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +40,8 @@ class Job:
     taken_at: float = 0.0
     """Monotonic seconds at which the schedule started it."""
     family_tries: dict[str, int] = field(default_factory=dict)
+    doubt: Doubt = field(default_factory=Doubt)
+    """How this turn has been refused so far."""
     done: frozenset[int] = frozenset()
     """Turns that have their row already: where an earlier row was lost, later ones may stand."""
 
@@ -107,6 +113,7 @@ class Schedule:
         self.queues = {queue.name: queue for queue in queues}
         self._allows = allows
         self._sequence = 0
+        self.rotation = Rotation()
         self.paused = False
         self.now = 0.0
         """Monotonic seconds of the last `take`: how long what is in flight has taken."""
@@ -129,7 +136,8 @@ class Schedule:
             if queue.skipped or queue.over_budget or queue.paused:
                 continue
             # prompts that wait for a retry bound the reading: memory stays bounded in an outage
-            if not queue.exhausted and len(queue.ready) < slots and len(queue.waiting) <= 2 * slots:
+            most = max(2 * slots, WAITING_LEAST)
+            if not queue.exhausted and len(queue.ready) < slots and len(queue.waiting) <= most:
                 yield queue.name
             if not self._spent(queue):
                 return
@@ -147,8 +155,8 @@ class Schedule:
         self.now = now
         if self.paused:
             return started
-        for queue in self.queues.values():
-            self._take_from(queue, slots - len(started), now, started)
+        for queue in sorted(self.queues.values(), key=lambda q: self.rotation.turn(q.name)):
+            self._take_from(queue, self._room(queue, slots - len(started), now), now, started)
             if len(started) >= slots or not self._spent(queue):
                 break
         return started
@@ -164,6 +172,7 @@ class Schedule:
         job.answers.append(answer)
         job.turn = turns[turns.index(job.turn) + 1]
         job.attempt = job.tries = 0
+        job.doubt = Doubt()
         job.avoid = ()
         job.max_tokens_factor = 1
         job.family_tries.clear()
@@ -180,6 +189,13 @@ class Schedule:
         """Put a job that is not in flight among those that wait."""
         self._sequence += 1
         heapq.heappush(self.queues[job.prompt.dataset].waiting, (due, self._sequence, job))
+
+    def refused(self, job: Job, now: float) -> bool:
+        """The route had no room for the job; False where that says nothing of the route."""
+        name = job.prompt.dataset
+        stood_back = self._stands_back(self.queues[name])
+        self.rotation.refused(name, job.doubt, now)
+        return job.doubt.speaks_for_route and not stood_back
 
     def give_up(self, job: Job) -> None:
         """The prompt has failed; its earlier rows stay."""
@@ -202,7 +218,11 @@ class Schedule:
         if queue.skipped or queue.paused or queue.over_budget:
             return
         while queue.waiting and queue.waiting[0][0] <= now:
-            queue.ready.appendleft(heapq.heappop(queue.waiting)[2])
+            job = heapq.heappop(queue.waiting)[2]
+            if self.rotation.lets_others_go(job.doubt):
+                queue.ready.append(job)
+            else:
+                queue.ready.appendleft(job)
         while queue.ready and slots > 0:
             if not self._allows(queue.name, len(queue.in_flight)):
                 break
@@ -213,9 +233,34 @@ class Schedule:
             started.append(job)
             slots -= 1
 
+    def _room(self, queue: Queue, slots: int, now: float) -> int:
+        """How many of the free slots a dataset may have: one in a while where it stands back."""
+        if not self._stands_back(queue):
+            return slots
+        if (
+            not slots
+            or not (queue.ready or queue.waiting)
+            or not self.rotation.due(queue.name, now)
+        ):
+            return 0
+        self.rotation.probed(queue.name, now)
+        return 1
+
+    def _stands_back(self, queue: Queue) -> bool:
+        """Whether all of it is refused while there are others that may be served."""
+        return self.rotation.rests(queue.name) and any(
+            not self.rotation.rests(other.name) and _open(other) for other in self.queues.values()
+        )
+
     def _spent(self, queue: Queue) -> bool:
         """Whether free slots may go to the next dataset."""
-        if queue.skipped or queue.paused or queue.over_budget:
+        if not _open(queue) or self.rotation.rests(queue.name):
             return True
         held = bool(queue.ready) and not self._allows(queue.name, len(queue.in_flight))
         return held or (queue.exhausted and not queue.ready)
+
+
+def _open(queue: Queue) -> bool:
+    """Whether anything of a dataset may still start."""
+    held = queue.skipped or queue.paused or queue.over_budget
+    return not held and not queue.complete

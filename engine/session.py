@@ -52,6 +52,8 @@ class Session:
     """The datasets' plans by name."""
     excluded: set[str] = field(default_factory=set)
     """Providers that an operator excluded."""
+    list_priced: bool = False
+    """Whether some row's cost was reckoned from list prices, the reply not having told it."""
     attempts: dict[asyncio.Task[None], str] = field(default_factory=dict)
     """Running attempts and the ids they are for."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)

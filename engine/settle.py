@@ -7,18 +7,19 @@ from functools import partial
 
 from engine.events import AttemptFailed, PromptFailed, RowSaved
 from engine.faults import Fault, Scope, fault
-from engine.format import duration
+from engine.format import closed, duration
 from engine.glimpse import head_of
 from engine.jsonlines import dump_line
 from engine.ledger import ATTEMPTS, FAILURES, ROWS
 from engine.prompts import Message
+from engine.reading import Reading
 from engine.records import attempt_record, failure_record, row_record
 from engine.reply import Reply
 from engine.schedule import Job
 from engine.session import Session
 
 REFUSALS = frozenset({"rate_limit", "overloaded", "no_provider_now"})
-"""The route had no room. That says nothing of the prompt, so it uses up none of its attempts."""
+"""The route had no room. As a rule that says nothing of the prompt: it uses up no attempts."""
 LONG_S = 30.0
 """A resend that waits longer than this is explained."""
 HOPELESS_AFTER = 100
@@ -26,14 +27,22 @@ HOPELESS_AFTER = 100
 
 
 def keep(
-    session: Session, job: Job, messages: list[Message], reply: Reply, latency_s: float
+    session: Session,
+    job: Job,
+    messages: list[Message],
+    reply: Reply,
+    latency_s: float,
+    reading: Reading | None = None,
 ) -> None:
-    """Turn a reply into a row; it is counted when the row is with the operating system."""
+    """Turn a reply into a row; it is counted when the row is with the operating system.
+
+    `reading` is that of a reply that was read beside the loop.
+    """
     reply = _priced(session, job, reply)
     if _wants_longer(session, job, reply):
         _ask_longer(session, job, reply, latency_s)
         return
-    reading = session.reader.read(job, messages, reply)
+    reading = reading or session.reader.read(job, messages, reply)
     row = row_record(
         job,
         reply,
@@ -75,13 +84,22 @@ def fail(session: Session, job: Job, failed: Fault, latency_s: float) -> None:
         session.schedule.cancelled(job)
         end_by_endpoint(session, f"{failed.family}: {failed.message}", failed.action)
     elif may_retry(session, job, failed):
-        delay = session.retry.delay(max(1, job.tries), session.rng, wait_s=failed.wait_s)
+        times = job.doubt.refusals if failed.family in REFUSALS else job.tries
+        delay = session.retry.delay(max(1, times), session.rng, wait_s=failed.wait_s)
         if session.traces.repeats(job.id):
             delay = max(delay, session.resend_after_s(job.prompt.dataset) - latency_s)
             _tell_of_resend(session, delay)
         session.schedule.retry(job, session.clock.monotonic() + delay)
     else:
-        give_up(session, job, failed)
+        give_up(session, job, _in_full(job, failed))
+
+
+def _in_full(job: Job, failed: Fault) -> Fault:
+    """The fault for which a prompt is given up, with what the server does not say itself."""
+    if failed.family not in REFUSALS:
+        return failed
+    times = f"refused {job.doubt.refusals} times in a row while others were served"
+    return replace(failed, message=f"{failed.message} ({times})")
 
 
 def _tell_of_resend(session: Session, delay_s: float) -> None:
@@ -107,7 +125,9 @@ def may_retry(session: Session, job: Job, failed: Fault) -> bool:
     """Count the attempt against the prompt where it may be the prompt's fault; then decide."""
     if not failed.retry:
         return False
-    if failed.family in REFUSALS or failed.scope is Scope.ACCOUNT:
+    if failed.family in REFUSALS:
+        return not job.doubt.certain
+    if failed.scope is Scope.ACCOUNT:
         return True
     job.tries += 1
     mine = job.family_tries[failed.family] = job.family_tries.get(failed.family, 0) + 1
@@ -137,7 +157,7 @@ def end_by_endpoint(session: Session, what: str, action: str) -> None:
     """The endpoint refuses the whole run: drain, and say what to do."""
     if session.course.fatal:
         return
-    session.course.fatal = f"{what}. {action}".strip()
+    session.course.fatal = f"{closed(what)} {action}".strip()
     session.course.drain(f"the endpoint ends the run: {session.course.fatal}")
     session.journal.note("state", session.course.reason)
 
@@ -162,8 +182,21 @@ def _priced(session: Session, job: Job, reply: Reply) -> Reply:
     if reply.cached and not session.traces.unseen(job.id):
         cost = 0.0
     elif cost is None or (cost == 0 and usage.completion_tokens is None):
-        cost = session.plan.facts.cost_of(usage)
+        cost = session.plan.facts.cost_of(usage, reply.provider)
+        _tell_of_list_price(session, cost)
     return reply if cost == usage.cost else replace(reply, usage=replace(usage, cost=cost))
+
+
+def _tell_of_list_price(session: Session, cost: float | None) -> None:
+    """Say once that costs are reckoned, so that a total is not taken for what is billed."""
+    if cost is None or session.list_priced:
+        return
+    session.list_priced = True
+    session.journal.note(
+        "note",
+        "replies come without their cost: it is reckoned by the hosts' list prices, without cache "
+        "discounts",
+    )
 
 
 def _saved(session: Session, job: Job, event: RowSaved, answer: str) -> None:
@@ -173,6 +206,7 @@ def _saved(session: Session, job: Job, event: RowSaved, answer: str) -> None:
     if event.cached:  # no host has worked for it: it says nothing of any
         session.limiter.ended()
     else:
+        session.schedule.rotation.served(event.dataset)
         session.limiter.succeeded(now, event.latency_s, event.completion_tokens or 0)
         if event.provider:
             session.breakers.succeeded(event.provider, now)
@@ -209,7 +243,9 @@ def _act(session: Session, job: Job, failed: Fault) -> None:
     if account:  # before the limiter hears of it, so that its rest has the account's words
         wait_s = failed.wait_s or session.retry.base_s
         session.limiter.hold(now + wait_s, f"{failed.family}: {failed.words}")
-    if failed.family in REFUSALS or (account and failed.sent):
+    refused = failed.family in REFUSALS
+    news = not refused or session.schedule.refused(job, now)
+    if news and (refused or (account and failed.sent)):
         started = now - max(0.0, session.clock.wall() - job.started_at)
         session.limiter.refused(now, failed.provider, failed.wait_s, started_at=started)
     else:  # a network that is down refuses nothing
@@ -219,7 +255,8 @@ def _act(session: Session, job: Job, failed: Fault) -> None:
     elif failed.scope is Scope.PROVIDER and failed.provider:
         if session.plan.facts.avoidable:
             job.avoid = (failed.provider,)
-        if failed.family in REFUSALS:
-            session.breakers.refused(failed.provider, now, failed.wait_s)
+        if refused:
+            if news:
+                session.breakers.refused(failed.provider, now, failed.wait_s)
         else:
             session.breakers.failed(failed.provider, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine import commands
@@ -12,6 +12,9 @@ from engine.errors import UsageError
 from engine.schedule import Queue
 from engine.session import Session
 
+_UNNAMED = "unnamed"
+"""Under this name the statistics count replies that name no provider."""
+
 
 def apply(session: Session, command: Command, *, origin: str) -> str:
     """Carry out one command; returns what was done, or raises UsageError."""
@@ -20,8 +23,18 @@ def apply(session: Session, command: Command, *, origin: str) -> str:
     wire = commands.to_wire(command)
     dataset = wire.get("dataset")
     session.journal.note("command", said, **{**wire, "dataset": dataset, "origin": origin})
+    now = session.clock.monotonic()
+    session.stats.happenings.marked(now, wire["command"], _brief(wire), dataset)
     session.wake.set()
     return said
+
+
+def _brief(wire: Mapping[str, Any]) -> str:
+    """The command in two or three words, for the time axis: `pause B7`, `throttle 500`."""
+    name = str(wire["command"])
+    about = [value for key, value in wire.items() if key != "command" and value is not None]
+    run = ["run"] if name in {"pause", "resume"} and not about else []
+    return " ".join(map(str, [name.replace("_", " "), *about, *run]))
 
 
 def _pause(session: Session, command: commands.Pause) -> str:
@@ -47,7 +60,7 @@ def _resume(session: Session, command: commands.Resume) -> str:
 def _throttle(session: Session, command: commands.Throttle) -> str:
     ensure_descriptors(command.limit)
     session.limiter.set_ceiling(command.limit, session.clock.monotonic())
-    return f"ceiling of requests in flight is now {command.limit}"
+    return f"ceiling now {command.limit} in flight"
 
 
 def _skip(session: Session, command: commands.Skip) -> str:
@@ -65,8 +78,36 @@ def _unskip(session: Session, command: commands.Unskip) -> str:
 def _exclude(session: Session, command: commands.ExcludeProvider) -> str:
     if session.asking.api != "openrouter":
         raise UsageError("only OpenRouter can be asked to leave a provider out")
-    session.excluded.add(command.provider)
-    return f"the router is asked to leave {command.provider} out"
+    known = _providers(session)
+    name = _as_known(command.provider, known)
+    if name in session.excluded:
+        return f"the router is asked to leave {name} out already"
+    session.excluded.add(name)
+    said = f"the router is asked to leave {name} out"
+    if name in known:
+        return said
+    listed = f"there are {', '.join(sorted(known))}" if known else "none is known yet"
+    return f"{said}; no reply has come from a provider of that name ({listed})"
+
+
+def _include(session: Session, command: commands.IncludeProvider) -> str:
+    name = _as_known(command.provider, {*session.excluded, *_providers(session)})
+    if name not in session.excluded:
+        out = ", ".join(sorted(session.excluded)) or "none is"
+        raise UsageError(f"{name} is not left out by order", hint=f"Left out: {out}.")
+    session.excluded.discard(name)
+    return f"took the exclusion of {name} back: the router may choose it again"
+
+
+def _providers(session: Session) -> set[str]:
+    """Display names of the hosts that may answer, and of those that did."""
+    answered = (name for name in session.stats.providers if name != _UNNAMED)
+    return {*session.plan.facts.slugs, *answered}
+
+
+def _as_known(named: str, known: set[str]) -> str:
+    """The spelling under which replies come; case does not count."""
+    return next((name for name in sorted(known) if name.lower() == named.lower()), named)
 
 
 def _retry_failed(session: Session, command: commands.RetryFailed) -> str:
@@ -121,6 +162,7 @@ _HANDLERS: dict[type[Command], Callable[[Session, Any], str]] = {
     commands.Skip: _skip,
     commands.Unskip: _unskip,
     commands.ExcludeProvider: _exclude,
+    commands.IncludeProvider: _include,
     commands.RetryFailed: _retry_failed,
     commands.Drain: _drain,
     commands.Stop: _stop,

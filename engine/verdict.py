@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from engine.burst import Bins, Burst, Mark, Served, Track
+from engine.burst import Bins, Burst, EarlierFaults, Mark, Served, Track
 from engine.clock import local_hms
 from engine.evidence import ACTIONS, Recent, Wording
 from engine.families import FAMILIES
@@ -68,7 +68,7 @@ class VerdictChange:
 
 
 class VerdictBook:
-    """All attempts of one dataset in this session; constant memory."""
+    """All attempts of one dataset; constant memory."""
 
     def __init__(
         self,
@@ -88,6 +88,21 @@ class VerdictBook:
         self._verdicts: dict[tuple[str, str | None], Verdict] = {}
         self._changes: list[VerdictChange] = []
         self._finished = False
+
+    def restore(self, found: list[EarlierFaults], *, rows: int) -> None:
+        """Begin with what earlier sessions left on disk: their rows and their failed attempts."""
+        self.ok = rows
+        self.failed = sum(faults.count for faults in found)
+        for faults in sorted(found, key=lambda one: -one.count):
+            provider = self._known(faults.family, faults.provider)
+            self._serve(provider).failed += faults.count
+            if (faults.family, provider) in self._tracks:
+                continue  # it is one of the `others`
+            track = faults.track(provider, self.ok, self.failed)
+            self._tracks[faults.family, provider] = track
+            for prompt, fate in faults.fates.items():
+                if fate == "waiting":
+                    self._waiting[prompt] = (*self._waiting.get(prompt, ()), track)
 
     # what happened
 
@@ -134,7 +149,7 @@ class VerdictBook:
         track = self._tracks.get((family, provider))
         if track is None:
             track = self._begin(at, family, provider, before)
-        elif at - track.last_at >= QUIET_S:
+        elif at - track.last_at >= QUIET_S or track.burst.earlier:
             self._after_quiet(track, at, before)
         track.scope, track.retry = scope, retry
         track.count += 1
@@ -238,6 +253,8 @@ class VerdictBook:
     def _quiet_ok(self, track: Track, now: float) -> int:
         """Successes of attempts that were started after the track's last failure."""
         ended = self.ok - track.burst.last.ok
+        if track.burst.earlier:
+            return ended  # a session starts with nothing on its way
         if not self._ok_started.reaches_back_to(track.last_at):
             return ended  # whatever was on its way then has long ended
         return min(ended, self._ok_started.between(track.last_at, now))
@@ -256,7 +273,9 @@ class VerdictBook:
     def _after_quiet(self, track: Track, at: float, before: Mark) -> None:
         """A failure after a quiet spell: another burst, unless it is one slow leak."""
         facts = self._facts(track, at)
-        if not is_over(track, facts) or belongs(track.burst, facts.mark, facts.quiet_ok):
+        if not track.burst.earlier and (
+            not is_over(track, facts) or belongs(track.burst, facts.mark, facts.quiet_ok)
+        ):
             return
         track.past = [*track.past[-(MOST_PAST - 1) :], track.burst]
         track.bursts += 1

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.runner import EngineThread
+from engine.handle import OwnRun
+from engine.rundir import RUN
 from tui.detach import LOG, Tether, divert, terminals
 from tui.signals import routed
 
@@ -17,7 +18,7 @@ from tui.signals import routed
 class Background:
     """The way out of the terminal; it is taken once."""
 
-    def __init__(self, run: EngineThread, tether: Tether, *, on_screen: bool) -> None:
+    def __init__(self, run: OwnRun, tether: Tether, *, on_screen: bool) -> None:
         """`on_screen`: all of stdin, stdout and stderr are the screen's, even those in a pipe."""
         self._run = run
         self._tether = tether
@@ -38,8 +39,8 @@ class Background:
         self._go("detached by key")
 
     def by_hangup(self) -> None:
-        """The line was cut, or the terminal closed."""
-        self._go("the terminal hung up")
+        """The line was cut, or the terminal closed; without a terminal only SIGHUP tells so."""
+        self._go("the terminal hung up" if self._descriptors else "hung up on (SIGHUP)")
 
     def by_crash(self) -> None:
         """The screen failed; the terminal stays, and gets lines from now on."""
@@ -56,8 +57,8 @@ class Background:
 
     @contextmanager
     def surviving_hangup(self) -> Iterator[None]:
-        """Go on when the terminal hangs up; where no terminal is involved, SIGHUP ends as ever."""
-        if not self._descriptors:
+        """Go on when the line is lost; who has ignored SIGHUP for us (nohup) is obeyed."""
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
             yield
             return
         with routed(lambda _: self.by_hangup(), signal.SIGHUP):
@@ -67,9 +68,10 @@ class Background:
 def farewell(name: str, folder: Path) -> str:
     """What the shell shows when the run has gone into the background."""
     where = shlex.quote(str(folder))
+    several = "" if (folder / RUN).exists() else "--read-only "  # shards are watched together
     return (
         f"{name} goes on in the background (process {os.getpid()}).\n"
-        f"  watch  eaglegen-tui attach {where}\n"
+        f"  watch  eaglegen-tui attach {several}{where}\n"
         f"  end    eaglegen-tui control {where} drain\n"
         f"  log    {where}/{LOG}\n"
     )

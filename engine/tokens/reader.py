@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, Protocol
 
 from engine.tokens import kimi
@@ -47,7 +48,7 @@ class ProviderText:
 
 
 class TokenReader:
-    """Turns prompts and replies into ids for one endpoint. Not for use from several threads."""
+    """Turns prompts and replies into ids for one endpoint; large ones may come from a thread."""
 
     def __init__(
         self, vocabulary: Codec, *, thinking: bool = True, variant: str = kimi.KIMI_K25
@@ -58,6 +59,7 @@ class TokenReader:
         self._tallies: dict[str | None, ProfileTally] = {}
         self._profiles: dict[str | None, Profile] = {}
         self._prompts: dict[str | None, PromptTally] = {}
+        self._learning = Lock()
 
     def declaration(self, tools: Sequence[Any]) -> dict[str, Any]:
         """The message that declares tools in the prompt text (tools_mode raw)."""
@@ -84,8 +86,9 @@ class TokenReader:
         counted: int | None,
     ) -> None:
         """Tally our number of prompt ids beside `usage.prompt_tokens`."""
-        tally = self._prompts.setdefault(provider, PromptTally(self._thinking))
-        tally.fold(shape_of(messages, tools), ours, counted)
+        with self._learning:
+            tally = self._prompts.setdefault(provider, PromptTally(self._thinking))
+            tally.fold(shape_of(messages, tools), ours, counted)
 
     def completion(
         self,
@@ -151,6 +154,7 @@ class TokenReader:
         return Completion(with_final_end(server_ids, answer), "engine")
 
     def _learn(self, provider: str | None, evidence: Evidence) -> None:
-        tally = self._tallies.setdefault(provider, ProfileTally())
-        if tally.fold(evidence) or evidence.counted:
-            self._profiles[provider] = tally.profile()
+        with self._learning:
+            tally = self._tallies.setdefault(provider, ProfileTally())
+            if tally.fold(evidence) or evidence.counted:
+                self._profiles[provider] = tally.profile()

@@ -122,6 +122,34 @@ def test_a_cost_that_is_not_told_comes_from_the_endpoints_prices(tmp_path: Path)
         assert all(row["usage"]["cost"] > 0 for row in outcome.files.all("rows"))
 
 
+def test_each_host_is_reckoned_at_its_own_price_and_a_resume_does_not_reckon_anew(
+    tmp_path: Path,
+) -> None:
+    prices = {"SiliconFlow": (1.0, 100.0), "AtlasCloud": (2.0, 300.0), "Novita": (4.0, 900.0)}
+    hosts = [
+        {"name": name, "tag": name.lower(), "prompt_usd_per_m": p, "completion_usd_per_m": c}
+        for name, (p, c) in prices.items()
+    ]
+    with desk_of(tmp_path, providers=hosts) as (desk, provider):
+        without_costs(provider)
+        lay(desk, 30)
+        first = engine_on(desk, limit=12)
+        assert first.last.cost_usd == pytest.approx(provider.ledger.cost_usd)
+        rest = engine_on(desk)
+        assert rest.code == 0
+        rows = rest.files.all("rows")
+        assert {row["provider"] for row in rows} == set(prices)
+        for row in rows:
+            asked, written = prices[row["provider"]]
+            usage = row["usage"]
+            reckoned = (usage["prompt_tokens"] * asked + usage["completion_tokens"] * written) / 1e6
+            assert usage["cost"] == pytest.approx(reckoned)
+        assert rest.last.cost_usd == pytest.approx(provider.ledger.cost_usd)
+        assert rest.last.cost_usd == pytest.approx(sum(row["usage"]["cost"] for row in rows))
+        notes = [e["text"] for e in rest.files.events("note") if "list prices" in e["text"]]
+        assert len(notes) == 2, "once for each session"
+
+
 def test_where_no_price_is_known_the_cost_is_unknown_and_never_zero(tmp_path: Path) -> None:
     with desk_of(tmp_path) as (desk, provider):
         without_costs(provider)

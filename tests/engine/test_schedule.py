@@ -19,7 +19,8 @@ from hypothesis.stateful import (
 )
 
 from engine.prompts import make_prompt
-from engine.schedule import Job, Queue, Schedule
+from engine.rotation import PATIENCE, PATIENCE_S, Doubt
+from engine.schedule import WAITING_LEAST, Job, Queue, Schedule
 
 EVERYTHING = math.inf
 
@@ -91,7 +92,7 @@ def test_an_outage_does_not_read_whole_sources_into_memory() -> None:
         schedule.offer("A", fresh, exhausted=False)
         for job in schedule.take(4, 0):
             schedule.retry(job, EVERYTHING)
-    assert number < 20
+    assert number <= WAITING_LEAST + 8
 
 
 def test_a_multi_turn_prompt_counts_once_and_is_ok_when_all_its_turns_are() -> None:
@@ -242,8 +243,8 @@ ROWS = st.lists(st.sampled_from([0, 1, 1, 1, 2, 3]), min_size=1, max_size=12)
 """Turns of each source row; 0: an unreadable one."""
 
 
-OUTCOMES = st.tuples(st.integers(0, 5), st.sampled_from(list("ooookrrfcx")))
-"""Which of those in flight ends, and how: ok, cut, retry, failed, cancelled."""
+OUTCOMES = st.tuples(st.integers(0, 5), st.sampled_from(list("ooookrRRRRfcx")))
+"""Which of those in flight ends, and how: ok, cut, retry, refused, failed, cancelled."""
 
 
 class ScheduleMachine(RuleBasedStateMachine):
@@ -301,6 +302,8 @@ class ScheduleMachine(RuleBasedStateMachine):
         """A later dataset starts only where no earlier one could have used the slot."""
         last = max((job.prompt.dataset for job in started), default="A")
         for name, queue in self.schedule.queues.items():
+            if self.schedule.rotation.rests(name):
+                continue
             if name < last and not held_back(queue) and len(queue.in_flight) < self.room[name]:
                 assert not queue.ready
                 assert queue.exhausted
@@ -317,9 +320,12 @@ class ScheduleMachine(RuleBasedStateMachine):
     def settle(self, job: Job, outcome: str) -> None:
         if outcome in "ok":
             self.saved[job.id] += 1
+            self.schedule.rotation.served(job.prompt.dataset)
             if self.schedule.saved(job, last=outcome == "k", answer="a"):
                 self.ended[job.prompt.key] += 1
-        elif outcome == "r":
+        elif outcome in "rR":
+            if outcome == "R":
+                self.schedule.refused(job, self.now)
             self.schedule.retry(job, self.now + 1.0)
         elif outcome == "f":
             self.schedule.give_up(job)
@@ -327,7 +333,14 @@ class ScheduleMachine(RuleBasedStateMachine):
         else:
             self.schedule.cancelled(job)
 
-    @rule(seconds=st.floats(0, 3), limit=st.integers(1, 6))
+    @rule(name=st.sampled_from("ABC"))
+    def refuse_for_long(self, name: str) -> None:
+        for _ in range(PATIENCE + 1):
+            self.schedule.rotation.refused(name, Doubt(), self.now)
+            self.now += PATIENCE_S
+        assert self.schedule.rotation.rests(name)
+
+    @rule(seconds=st.one_of(st.floats(0, 3), st.floats(20, 90)), limit=st.integers(1, 6))
     def pass_time(self, seconds: float, limit: int) -> None:
         self.now += seconds
         self.limit = limit

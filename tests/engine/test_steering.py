@@ -15,6 +15,7 @@ from engine.commands import (
     Command,
     Drain,
     ExcludeProvider,
+    IncludeProvider,
     Pause,
     Resume,
     RetryFailed,
@@ -73,7 +74,7 @@ async def test_pause_and_resume_of_a_dataset_while_the_next_goes_on(tmp_path: Pa
 
 async def test_throttle_sets_the_ceiling_at_once(tmp_path: Path) -> None:
     async with session_of(tmp_path, TWO, ROWS) as session:
-        assert say(session, Throttle(7)) == "ceiling of requests in flight is now 7"
+        assert say(session, Throttle(7)) == "ceiling now 7 in flight"
         assert session.limiter.ceiling == 7
         assert session.limiter.limit <= 7
 
@@ -136,11 +137,36 @@ async def test_stop_cancels_what_is_in_flight(tmp_path: Path) -> None:
 async def test_a_provider_is_excluded_only_where_the_router_can_obey(tmp_path: Path) -> None:
     async with session_of(tmp_path, TWO, ROWS) as session:
         said = say(session, ExcludeProvider("Novita"))
-        assert said == "the router is asked to leave Novita out"
+        assert said.startswith("the router is asked to leave Novita out")
         assert session.excluded == {"Novita"}
     async with session_of(tmp_path, TWO, ROWS, facts=EndpointFacts(api="vllm")) as session:
         with pytest.raises(UsageError, match="OpenRouter"):
             apply(session, ExcludeProvider("Novita"), origin="screen")
+
+
+async def test_excluding_says_whether_such_a_provider_is_known(tmp_path: Path) -> None:
+    facts = EndpointFacts(api="openrouter", slugs={"Novita": "novita", "AtlasCloud": "atlas-cloud"})
+    async with session_of(tmp_path, TWO, ROWS, facts=facts) as session:
+        assert say(session, ExcludeProvider("novita")) == "the router is asked to leave Novita out"
+        assert session.excluded == {"Novita"}, "as replies spell it"
+        again = say(session, ExcludeProvider("Novita"))
+        assert again == "the router is asked to leave Novita out already"
+        assert say(session, ExcludeProvider("Novtia")) == (
+            "the router is asked to leave Novtia out; no reply has come from a provider of that "
+            "name (there are AtlasCloud, Novita)"
+        )
+
+
+async def test_an_exclusion_can_be_taken_back(tmp_path: Path) -> None:
+    facts = EndpointFacts(api="openrouter", slugs={"Novita": "novita"})
+    async with session_of(tmp_path, TWO, ROWS, facts=facts) as session:
+        say(session, ExcludeProvider("Novita"))
+        said = say(session, IncludeProvider("NOVITA"))
+        assert said == "took the exclusion of Novita back: the router may choose it again"
+        assert session.excluded == set()
+        with pytest.raises(UsageError, match="Novita is not left out by order") as caught:
+            apply(session, IncludeProvider("Novita"), origin="screen")
+        assert caught.value.hint == "Left out: none is."
 
 
 @pytest.mark.parametrize("kind", [Pause, Resume, Skip, Unskip, RetryFailed])
