@@ -5,20 +5,31 @@ from __future__ import annotations
 import heapq
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from engine.clock import iso
-from engine.format import duration, plural
-from engine.outlook import dataset_eta, projected_usd, run_eta
+from engine.outlook import (
+    Outlook,
+    dataset_outlook,
+    lasts,
+    projected_usd,
+    run_eta,
+    shared_eta,
+    waits_s,
+    within_cap,
+)
 from engine.plan import DatasetPlan
+from engine.reasons import dataset_reason, in_leftover_slots, run_reason, waiting_reason
 from engine.schedule import Queue
 from engine.session import Session
 from engine.snapshot import (
-    NO_LIMIT,
     DatasetView,
     ErrorLine,
     Flying,
+    Forecast,
     Latency,
     ProviderView,
     Snapshot,
@@ -44,8 +55,17 @@ _TIMES = frozenset({"started_at", "heartbeat_at", "first_at", "last_at"})
 class Framer:
     """Makes the snapshots of one session."""
 
-    def __init__(self, session: Session, *, started_wall: float, started: float) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        started_wall: float,
+        started: float,
+        forecasts: Mapping[str, Forecast] = MappingProxyType({}),
+    ) -> None:
+        """`forecasts` are those of the datasets by name, and the run's under the empty one."""
         self._session = session
+        self._forecasts = forecasts
         self._started_wall = started_wall
         self._started = started
         self._host = socket.gethostname()
@@ -54,22 +74,26 @@ class Framer:
         """The run as it is now."""
         session = self._session
         now, wall = session.clock.monotonic(), session.clock.wall()
-        views = tuple(self._dataset(plan, now, wall) for plan in session.plan.datasets)
+        views = self._datasets(now, wall)
         queues = session.schedule.queues
         paused = session.schedule.paused or _all_held(list(queues.values()))
         held = session.limiter.held_until(now)
-        waiting = self._waiting(held, now)
+        waiting = waiting_reason(session, held, now)
         work_left = not session.schedule.complete
         course, stats = session.course, session.stats
         state = course.state(paused=paused, waiting=waiting, work_left=work_left)
         incomplete = any(view.failed or view.invalid for view in views)
         rows_per_s = stats.recent_rows.per_second(now)
         caches = session.asking.caches
+        cost, cap = _cost(stats.datasets), session.plan.manifest.limits.max_cost_usd
+        projected = None if course.draining or course.ended else projected_usd(views)
+        eta = None if self._halted() else self._run_eta(views, rows_per_s, now)
+        end = within_cap(eta, cost, projected, cap)
         twice = [(s.paid_twice(caches=caches), s.row_usd) for s in stats.datasets.values()]
         return Snapshot(
             run=session.plan.manifest.run.name,
             state=state,
-            reason=_reason(state, course.reason, waiting, paused=session.schedule.paused),
+            reason=run_reason(session, state, waiting, now),
             pid=os.getpid(),
             host=self._host,
             started_at=self._started_wall,
@@ -81,19 +105,20 @@ class Framer:
             in_flight=session.schedule.in_flight,
             rows_per_s=rows_per_s,
             completion_tokens_per_s=stats.recent_tokens.per_second(now),
-            cost_usd=_cost(stats.datasets),
+            cost_usd=cost,
             cost_unknown_attempts=sum(s.totals.costs_unknown for s in stats.datasets.values()),
-            max_cost_usd=session.plan.manifest.limits.max_cost_usd,
+            max_cost_usd=cap,
             loop_lag_ms=lag_s * 1000,
             datasets=views,
             output=str(session.plan.folder),
             endpoint=session.plan.manifest.endpoint.base_url,
             limit_reason=session.limiter.reason,
             in_flight_cost_usd=session.gate.in_flight_cost(),
-            projected_cost_usd=None if course.draining or course.ended else projected_usd(views),
+            projected_cost_usd=projected,
             twice_attempts=sum(count for count, _ in twice),
             twice_usd=_usd(twice),
-            eta_s=None if self._halted() else run_eta(views, rows_per_s),
+            eta_s=end.eta_s,
+            ends_by=end.bound,
             paused=session.schedule.paused,
             providers=self._providers(now),
             journal=tuple(session.journal.recent),
@@ -102,10 +127,46 @@ class Framer:
             tokens_rate=stats.tokens_rate.series(now, wall),
             errors_rate=stats.errors_rate.series(now, wall),
             limit_series=stats.limit.series(now, wall),
+            errors_by_family=stats.errors.series(now, wall),
+            events=stats.happenings.series(now, wall),
+            forecast=self._forecasts.get(""),
             exit_code=int(course.exit_code(work_left=work_left, incomplete=incomplete))
             if course.ended
             else None,
         )
+
+    def _datasets(self, now: float, wall: float) -> tuple[DatasetView, ...]:
+        """Every dataset; what only gets leftover slots, or none yet, is forecast by the run."""
+        session = self._session
+        views = tuple(self._dataset(plan, now, wall) for plan in session.plan.datasets)
+        if self._halted():
+            return views
+        rate = session.stats.recent_rows.per_second(now)
+        return tuple(
+            replace(view, eta_s=shared_eta(views, place, rate), rate_limited_by="")
+            if self._shares(view)
+            else view
+            for place, view in enumerate(views)
+        )
+
+    def _shares(self, view: DatasetView) -> bool:
+        """Whether its own rate says nothing of its end."""
+        schedule = self._session.schedule
+        if view.state == "queued":
+            return True
+        queue = schedule.queues[view.name]
+        return (
+            view.state == "running"
+            and in_leftover_slots(schedule, view.name)
+            and not (queue.exhausted and not queue.ready)
+        )
+
+    def _run_eta(self, views: tuple[DatasetView, ...], rate: float, now: float) -> float | None:
+        queues = self._session.schedule.queues.values()
+        waits = (waits_s(queue, now) for queue in queues)
+        last = max((each for each in waits if each is not None), default=0.0)
+        open_ = [queue for queue in queues if not queue.complete]
+        return run_eta(views, rate, last, lasts=bool(open_) and all(map(lasts, open_)))
 
     def _dataset(self, plan: DatasetPlan, now: float, wall: float) -> DatasetView:
         session = self._session
@@ -114,7 +175,7 @@ class Framer:
         totals = stats.totals
         rate = stats.recent.per_second(now)
         halted = self._halted() or queue.state != "running"
-        eta, bound = (None, NO_LIMIT) if halted else dataset_eta(plan, queue, stats, rate)
+        outlook = Outlook() if halted else dataset_outlook(plan, queue, stats, rate, now)
         return DatasetView(
             name=plan.name,
             state=queue.state,
@@ -130,21 +191,24 @@ class Framer:
             token_budget=plan.dataset.token_budget,
             cost_usd=totals.cost,
             rows_per_s=rate,
-            eta_s=eta,
+            eta_s=outlook.eta_s,
             exactness=dict(totals.exactness),
             flags=dict(totals.flags),
             errors=_with_words(stats, wall),
-            reason=self._words(queue, plan),
+            reason=dataset_reason(session.schedule, queue, plan, now),
             manifest_prompts=plan.dataset.prompts
             if plan.dataset.prompts != queue.prompts
             else None,
-            pilot=plan.stop if plan.stop < queue.prompts else None,
+            pilot=plan.pilot,
             waiting=len(queue.waiting),
             restored_rows=totals.restored_rows,
-            rate_limited_by=bound,
+            rate_limited_by=outlook.bound,
             mean_completion_tokens=totals.completion_tokens / totals.rows if totals.rows else None,
             attempts=stats.verdicts.rate(wall),
             rate=stats.rate.series(now, wall),
+            errors_by_family=stats.errors.series(now, wall),
+            events=stats.happenings.series(now, wall),
+            forecast=self._forecasts.get(plan.name),
             exportable_tokens=totals.exportable_tokens,
             latency=Latency(*(stats.latency.quantile(share) for share in (0.5, 0.9, 0.99))),
             lengths=stats.glimpse.histogram(),
@@ -153,48 +217,6 @@ class Framer:
             last_rows=tuple(reversed(stats.glimpse.rows)),
             last_failures=tuple(reversed(stats.glimpse.failures)),
         )
-
-    def _words(self, queue: Queue, plan: DatasetPlan) -> str:
-        if queue.state == "running" and self._earlier_unfinished(queue.name):
-            return "runs in the slots that the dataset before leaves free"
-        if queue.state == "running" and queue.exhausted and not queue.ready:
-            if not queue.in_flight:
-                return self._waiting_words(queue)
-            next_ = "; the next dataset takes the free slots" if self._goes_on(queue.name) else ""
-            return f"its last prompts are in flight{next_}"
-        if queue.state == "done" and plan.stop < queue.prompts:
-            return f"pilot of {plan.stop} done"
-        return "waits for the datasets before it" if queue.state == "queued" else ""
-
-    def _waiting_words(self, queue: Queue) -> str:
-        if not queue.waiting:
-            return ""
-        seconds = max(0.0, queue.waiting[0][0] - self._session.clock.monotonic())
-        after = duration(seconds)
-        return f"its last {plural(len(queue.waiting), 'prompt')} wait: asked again in {after}"
-
-    def _earlier_unfinished(self, name: str) -> bool:
-        for earlier, queue in self._session.schedule.queues.items():
-            if earlier == name:
-                return False
-            if queue.state == "running":
-                return True
-        return False
-
-    def _goes_on(self, name: str) -> bool:
-        queues = list(self._session.schedule.queues.values())
-        place = [queue.name for queue in queues].index(name)
-        return any(queue.state in {"queued", "running"} for queue in queues[place + 1 :])
-
-    def _waiting(self, held: float | None, now: float) -> str:
-        session = self._session
-        if session.sink.trouble:
-            return f"disk: {session.sink.trouble}; what is paid is kept in memory"
-        if session.gate.short_of_funds() and not session.schedule.in_flight:
-            return f"credits: {session.gate.funds_words()}"
-        if held is not None:
-            return f"{session.limiter.hold_reason}; goes on in {held - now:.0f} s"
-        return "" if session.schedule.in_flight else session.breakers.waiting_words(now)
 
     def _providers(self, now: float) -> tuple[ProviderView, ...]:
         views = (self._provider(name, s, now) for name, s in self._session.stats.providers.items())
@@ -257,14 +279,6 @@ def _with_words(stats: DatasetStats, wall: float) -> tuple[ErrorLine, ...]:
 def _slowest(queue: Queue, now: float) -> tuple[Flying, ...]:
     oldest = heapq.nsmallest(_SLOWEST_SHOWN, queue.in_flight, key=lambda job: job.taken_at)
     return tuple(Flying(job.id, max(0.0, now - job.taken_at), job.attempt) for job in oldest)
-
-
-def _reason(state: str, course: str, waiting: str, *, paused: bool) -> str:
-    if state == "waiting":
-        return waiting
-    if state == "paused":
-        return "paused by order" if paused else "every dataset with prompts left is paused"
-    return course
 
 
 def _all_held(queues: list[Queue]) -> bool:

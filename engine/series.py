@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any
 
-from engine.snapshot import Series
+from engine.snapshot import FamilySeries, Series
 
 AXIS_BUCKETS = 240
-WIDEST_S = 4.0
-"""A full axis spans 16 minutes then: it stays live in a run of days."""
+WIDEST_S = 8.0
+"""A full axis spans 32 minutes then: it stays live in a run of days."""
+FAMILIES_KEPT = 12
+OTHER = "other"
+"""Families beyond those are counted together under this name."""
 
 
 class _Timeline(ABC):
@@ -59,20 +63,42 @@ class _Timeline(ABC):
         return Series(wall - (now - self._start), self._width, values)
 
 
-class Axis(_Timeline):
-    """A rate up to now."""
+class Tally(_Timeline):
+    """Counts up to now."""
 
     _sums: list[float]
+
+    def __init__(self, start: float, **shape: Any) -> None:
+        super().__init__(start, **shape)
+        self._sums = []
+
+    def add(self, now: float, amount: float) -> None:
+        """Count `amount` at `now`."""
+        index = self._index(now)  # first: it may put another list in place
+        self._sums[index] += amount
+
+    def series(self, now: float, wall: float) -> Series:
+        """Sums of the finished buckets; empty where all are zero."""
+        last = self._index(now)
+        values = tuple(self._sums[:last])
+        return self._series(now, wall, values if any(values) else ())
+
+    def _merge(self) -> None:
+        self._sums = _pairs(self._sums)
+
+    def _fit(self, first: int, count: int) -> None:
+        _shift(self._sums, first, count)
+
+
+class Axis(Tally):
+    """A rate up to now."""
+
     _open: list[float]
     """Seconds of each bucket in which work was not paused."""
 
     def __init__(self, start: float, **shape: Any) -> None:
         super().__init__(start, **shape)
-        self._sums, self._open = [], []
-
-    def add(self, now: float, amount: float) -> None:
-        """Count `amount` at `now`."""
-        self._sums[self._index(now)] += amount
+        self._open = []
 
     def elapse(self, now: float, seconds: float, *, paused: bool) -> None:
         """Tell that `seconds` up to `now` have passed, working or paused."""
@@ -93,12 +119,31 @@ class Axis(_Timeline):
         return self._series(now, wall, tuple(values))
 
     def _merge(self) -> None:
-        self._sums, self._open = _pairs(self._sums), _pairs(self._open)
+        super()._merge()
+        self._open = _pairs(self._open)
 
     def _fit(self, first: int, count: int) -> None:
-        for values in (self._sums, self._open):
-            del values[:first]
-            values.extend([0.0] * (count - len(values)))
+        super()._fit(first, count)
+        _shift(self._open, first, count)
+
+
+class Families:
+    """Failed attempts by family on the axis that begins at `start`, in constant memory."""
+
+    def __init__(self, start: float) -> None:
+        self._start = start
+        self._tallies: dict[str, Tally] = {}
+
+    def add(self, now: float, family: str) -> None:
+        """Count one; a family that is one too many counts as `other`."""
+        if family not in self._tallies and len(self._tallies) >= FAMILIES_KEPT:
+            family = OTHER
+        self._tallies.setdefault(family, Tally(self._start)).add(now, 1)
+
+    def series(self, now: float, wall: float) -> tuple[FamilySeries, ...]:
+        """Every family seen, the first one first."""
+        found = self._tallies.items()
+        return tuple(FamilySeries(name, tally.series(now, wall)) for name, tally in found)
 
 
 class Gauge(_Timeline):
@@ -117,7 +162,8 @@ class Gauge(_Timeline):
 
     def series(self, now: float, wall: float) -> Series:
         """The levels of the finished buckets."""
-        return self._series(now, wall, tuple(self._values[: self._index(now)]))
+        last = self._index(now)
+        return self._series(now, wall, tuple(self._values[:last]))
 
     def _merge(self) -> None:
         self._values = self._values[1::2] + self._values[len(self._values) // 2 * 2 :]
@@ -183,6 +229,24 @@ class Quantiles:
             if seen >= rank:
                 return math.exp((bucket + 0.5) * self._GROWTH)
         return None
+
+    def buckets(self) -> list[tuple[int, int]]:
+        """All that it knows, as `of` takes it."""
+        return list(self._counts.items())
+
+    @classmethod
+    def of(cls, buckets: Iterable[tuple[int, int]]) -> Quantiles:
+        """Counts as `buckets` gave them."""
+        made = cls()
+        made._counts = dict(buckets)
+        made.count = sum(made._counts.values())
+        return made
+
+
+def _shift(values: list[float], first: int, count: int) -> None:
+    """Drop those before `first`, then have `count`."""
+    del values[:first]
+    values.extend([0.0] * (count - len(values)))
 
 
 def _pairs(values: list[float]) -> list[float]:

@@ -29,6 +29,59 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class FamilySeries:
+    """Failed attempts of one family: `counts.values[i]` is how many fell into that bucket.
+
+    Empty values where none fell into any bucket that is still there: the family keeps its place.
+    """
+
+    family: str
+    counts: Series
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An operator's command on the time axis."""
+
+    at: float
+    command: str
+    """Its wire name (DESIGN §6): `pause`, `throttle`, ..."""
+    text: str
+    """The command in a few words: `pause B7`, `throttle 500`."""
+    dataset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """A span in which work was held: `paused` by order, or `waiting` by the engine itself."""
+
+    start: float
+    end: float | None
+    """None while it lasts."""
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventSeries:
+    """What stands on the time axis beside the numbers, the oldest first."""
+
+    marks: tuple[Mark, ...] = ()
+    spells: tuple[Spell, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What `check` would have said as this session began; None where no price is known."""
+
+    usd_low: float | None
+    usd_high: float | None
+    """USD at the end, with what earlier sessions had spent."""
+    seconds_low: float
+    seconds_high: float
+    """Of this session."""
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorLine:
     """One error family of one provider in one dataset, with its verdict and the evidence."""
 
@@ -144,6 +197,11 @@ class DatasetView:
     attempts: AttemptRate = AttemptRate()
     rate: Series = Series(0.0, 1.0)
     """Rows per second, the last minutes."""
+    errors_by_family: tuple[FamilySeries, ...] = ()
+    """On the axis of `rate`."""
+    events: EventSeries = EventSeries()
+    """The spells in which this dataset was paused; its marks stand in the run's."""
+    forecast: Forecast | None = None
     exportable_tokens: int = 0
     """Supervised tokens of rows graded engine or matched, without flags."""
     latency: Latency = Latency()
@@ -186,6 +244,8 @@ class JournalEntry:
     """`command`, `state`, `verdict`, `limit`, `provider`, `disk`, `note`."""
     text: str
     dataset: str | None = None
+    origin: str = ""
+    """Who gave an order: `screen`, `control`, or a signal's name; empty for what is no order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +285,8 @@ class Snapshot:
     twice_usd: float | None = None
     """What those come to at the mean cost of a row."""
     eta_s: float | None = None
+    ends_by: BindingLimit = ""
+    """`dollars` where the ETA is that of `max_cost_usd`."""
     paused: bool = False
     providers: tuple[ProviderView, ...] = ()
     journal: tuple[JournalEntry, ...] = ()
@@ -235,5 +297,10 @@ class Snapshot:
     tokens_rate: Series = Series(0.0, 1.0)
     errors_rate: Series = Series(0.0, 1.0)
     limit_series: Series = Series(0.0, 1.0)
+    errors_by_family: tuple[FamilySeries, ...] = ()
+    """In the order in which they were first seen, on the axis of `rate`."""
+    events: EventSeries = EventSeries()
+    """Every operator command, and the spells in which the run was held."""
+    forecast: Forecast | None = None
     exit_code: int | None = None
     """Set with the last snapshot."""

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from engine.budget import Expectation
 from engine.events import AttemptFailed, Event, PromptFailed, RowSaved
 from engine.glimpse import Glimpse
+from engine.happenings import Happenings
 from engine.ledger import Ledger
 from engine.resend import unseen
-from engine.series import Axis, Gauge, Quantiles, Recent
+from engine.series import Axis, Families, Gauge, Quantiles, Recent
 from engine.verdict import VerdictBook
 
 PRICED_AFTER = 10
@@ -73,6 +74,8 @@ class DatasetStats:
     def __init__(self, start: float, *, worst_tokens: float, worst_cost: float) -> None:
         self.totals = Totals()
         self.rate = Axis(start)
+        self.errors = Families(start)
+        self.happenings = Happenings()
         self.recent = Recent()
         self.latency = Quantiles()
         self.generated = Quantiles()
@@ -128,6 +131,8 @@ class RunStats:
         self.rate = Axis(start)
         self.tokens_rate = Axis(start)
         self.errors_rate = Axis(start)
+        self.errors = Families(start)
+        self.happenings = Happenings()
         self.limit = Gauge(start)
         self.recent_rows = Recent()
         self.recent_tokens = Recent()
@@ -192,16 +197,19 @@ class RunStats:
 
     def _attempt_failed(self, event: AttemptFailed, now: float, wall: float) -> None:
         fault = event.fault
-        totals = self.datasets[event.dataset].totals
+        stats = self.datasets[event.dataset]
+        totals = stats.totals
         totals.count_cost(fault.cost, sent=fault.sent)
         totals.unseen += unseen(fault)
         if not fault.counts:
             return
         totals.attempt_errors += 1
         self.errors_rate.add(now, 1)
+        self.errors.add(now, fault.family)
+        stats.errors.add(now, fault.family)
         self._provider(fault.provider).errors += 1
-        self.datasets[event.dataset].glimpse.attempt_failed(event)
-        self.datasets[event.dataset].verdicts.attempt_failed(
+        stats.glimpse.attempt_failed(event)
+        stats.verdicts.attempt_failed(
             wall,
             fault.family,
             fault.provider,

@@ -10,6 +10,10 @@ ZERO = "_"
 """Work went on and nothing came: the ground line of a chart."""
 GAP = "╌"
 """Work was paused: no value, which is not zero."""
+HELD = "≈"
+"""Work was held by the engine itself: disk, credits, the account's limit."""
+HERE = "^"
+"""An operator acted in the column above."""
 FULL = "█"
 HALF = "▒"
 """Sent and not answered yet."""
@@ -39,6 +43,8 @@ CURSOR = "►"
 _PLAIN = {
     **dict(zip(BARS, ".:-=+*%#", strict=True)),
     GAP: "/",
+    HELD: "~",
+    "╵": "'",
     HALF: "=",
     REST: ".",
     DOT: "-",

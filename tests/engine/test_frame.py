@@ -18,6 +18,7 @@ from virtual_clock import EPOCH
 from engine.commands import Pause, Skip
 from engine.faults import fault
 from engine.frame import Framer, dataset_status, status
+from engine.outlook import within_cap
 from engine.plan import EndpointFacts, Options
 from engine.publish import HISTORY_S, STATUS_S, Publisher
 from engine.rundir import HISTORY, STATUS, read_json
@@ -344,3 +345,141 @@ async def test_a_dataset_whose_prompts_all_wait_says_until_when(tmp_path: Path) 
         view = view_of(picture(frame))
     assert (view.state, view.waiting, view.in_flight) == ("running", 40, 0)
     assert view.reason == "its last 40 prompts wait: asked again in 4m 00s"
+
+
+async def test_the_eta_is_by_dollars_where_a_cap_comes_first(tmp_path: Path) -> None:
+    datasets = dataset_text("A", 1000, max_cost_usd=1.0)
+    async with session_of(tmp_path, datasets, {"A": 1000}) as session:
+        await read_all(session)
+        await work(session, 40, rows_per_s=4, cost=0.01)
+        view = view_of(picture(framer(session)))
+        assert view.rate_limited_by == "dollars"
+        assert view.eta_s == pytest.approx(0.6 / 0.01 / 4)
+
+
+@pytest.mark.parametrize(
+    ("spent", "projected", "cap", "eta", "bound"),
+    [
+        (10.0, 50.0, 86.0, 100.0, ""),
+        (10.0, 50.0, 30.0, 50.0, "dollars"),
+        (40.0, 50.0, 30.0, 0.0, "dollars"),
+        (10.0, 50.0, None, 100.0, ""),
+        (None, None, 30.0, 100.0, ""),
+    ],
+)
+def test_the_run_ends_at_its_cap(
+    spent: float | None, projected: float | None, cap: float | None, eta: float, bound: str
+) -> None:
+    assert within_cap(100.0, spent, projected, cap) == (pytest.approx(eta), bound)
+    assert within_cap(None, spent, projected, cap).eta_s is None
+
+
+# --- the last prompts, and what waits -----------------------------------------------------------
+
+
+async def test_where_every_prompt_waits_the_end_is_not_before_the_last_is_asked_again(
+    tmp_path: Path,
+) -> None:
+    async with session_of(tmp_path, dataset_text("A", 40), {"A": 40}) as session:
+        await read_all(session)
+        await work(session, 30, rows_per_s=10)
+        now = session.clock.monotonic()
+        for place, job in enumerate(start(session, 10)):
+            session.schedule.retry(job, now + 100.0 + place)
+        snapshot = picture(framer(session))
+        view = view_of(snapshot)
+        assert view.rows_per_s > 1
+        assert view.eta_s is not None
+        assert view.eta_s >= 109.0
+        assert snapshot.eta_s == view.eta_s
+        clock_of(session).advance(60.0)  # no row for a minute: there is no rate any more
+        assert view_of(picture(framer(session))).eta_s == pytest.approx(view.eta_s - 60)
+
+
+async def test_the_last_prompts_in_flight_are_told_with_the_age_of_the_oldest(
+    tmp_path: Path,
+) -> None:
+    async with session_of(tmp_path, dataset_text("A", 40), {"A": 40}) as session:
+        await read_all(session)
+        session.course.started = True
+        jobs = start(session, 40)
+        clock_of(session).advance(10.0)
+        assert view_of(picture(framer(session))).reason == "its last prompts are in flight"
+        for job in jobs[:33]:
+            succeed(session, job)
+        clock_of(session).advance(3.0)
+        snapshot = picture(framer(session))
+        assert view_of(snapshot).reason == "last 7 in flight, oldest 13s"
+        assert (snapshot.state, snapshot.reason) == ("running", "last 7 in flight, oldest 13s")
+        assert snapshot.eta_s is None, "they are older than nine of ten replies were"
+
+
+async def test_stragglers_end_when_replies_of_their_age_have_come(tmp_path: Path) -> None:
+    async with session_of(tmp_path, dataset_text("A", 40), {"A": 40}) as session:
+        await read_all(session)
+        jobs = start(session, 33)
+        clock_of(session).advance(20.0)
+        for job in jobs:
+            succeed(session, job)
+        start(session, 7)
+        clock_of(session).advance(5.0)
+        view = view_of(picture(framer(session)))
+        assert view.eta_s == pytest.approx(15.0, rel=0.05)
+
+
+async def test_what_only_gets_leftover_slots_is_forecast_by_the_run(tmp_path: Path) -> None:
+    datasets = dataset_text("A", 200) + dataset_text("B", 60) + dataset_text("C", 40)
+    async with session_of(tmp_path, datasets, {"A": 200, "B": 60, "C": 40}) as session:
+        await read_all(session)
+        await work(session, 120, rows_per_s=4)
+        session.schedule.queues["B"].opened = True
+        a, b, c = picture(framer(session)).datasets
+        assert a.eta_s == pytest.approx(80 / 4)
+        assert (b.eta_s, b.rate_limited_by) == (pytest.approx(140 / 4), "")
+        assert (c.state, c.eta_s) == ("queued", pytest.approx(180 / 4))
+
+
+async def test_orders_errors_and_pauses_stand_on_the_axis(tmp_path: Path) -> None:
+    async with session_of(tmp_path, TWO, ROWS) as session:
+        await read_all(session)
+        session.course.started = True
+        frame = framer(session)
+        publisher = Publisher(session, frame, lambda: 0.0)
+        first, second = start(session, 2)
+        fail(session, first, fault("rate_limit", "slow down", provider="Novita"))
+        fail(session, second, fault("cancelled", "stopped"))
+        apply(session, Pause("A"), origin="test")
+        apply(session, Pause(), origin="test")
+        await publisher.next()
+        clock_of(session).advance(10.0)
+        snapshot = picture(frame)
+        view = view_of(snapshot)
+        publisher.tell_end()
+        session.sink.close()
+        await session.sink.run()
+    marks = [(mark.command, mark.text, mark.dataset) for mark in snapshot.events.marks]
+    assert marks == [("pause", "pause A", "A"), ("pause", "pause run", None)]
+    (spell,) = snapshot.events.spells
+    assert (spell.start, spell.end, spell.state) == (snapshot.heartbeat_at - 10, None, "paused")
+    assert [each.state for each in view.events.spells] == ["paused"]
+    for families in (snapshot.errors_by_family, view.errors_by_family):
+        (family,) = families
+        assert family.family == "rate_limit", "what the operator cancelled is no error"
+        assert sum(value or 0 for value in family.counts.values) == 1
+
+
+async def test_stragglers_are_journalled_when_they_are_old_and_when_twice_as_old(
+    tmp_path: Path,
+) -> None:
+    async with session_of(tmp_path, dataset_text("A", 5), {"A": 5}) as session:
+        await read_all(session)
+        publisher = Publisher(session, framer(session), lambda: 0.0)
+        start(session, 5)
+        for _ in range(20):
+            clock_of(session).advance(10.0)
+            await publisher.next()
+        session.sink.close()
+        await session.sink.run()
+        told = [entry.text for entry in session.journal.recent if entry.kind == "note"]
+    ages = ("30s", "1m 00s", "2m 00s")
+    assert told == [f"A: last 5 in flight, oldest {age}" for age in ages]

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.series import AXIS_BUCKETS, Axis, Gauge, Quantiles, Recent
+from engine.series import (
+    AXIS_BUCKETS,
+    FAMILIES_KEPT,
+    OTHER,
+    Axis,
+    Families,
+    Gauge,
+    Quantiles,
+    Recent,
+)
 
 START = 100.0
 
@@ -72,7 +81,7 @@ def test_a_full_axis_merges_its_buckets_and_then_lets_the_oldest_go() -> None:
     assert (early.start, early.width, len(early.values)) == (600.0, 2.0, 200)
     run_for(axis, 1600, begin=START + 400)
     late = axis.series(START + 2000, wall=5000.0)
-    assert (late.width, len(late.values)) == (4.0, AXIS_BUCKETS - 1)
+    assert (late.width, len(late.values)) == (8.0, AXIS_BUCKETS - 1)
     assert late.start + late.width * len(late.values) == 5000.0
     assert late.values == pytest.approx((4.0,) * (AXIS_BUCKETS - 1))
 
@@ -173,3 +182,37 @@ def test_quantiles_of_nothing_and_of_nothing_long() -> None:
     quantiles.add(0.0)
     quantiles.add(-1.0)
     assert quantiles.quantile(0.5) == pytest.approx(0.001, rel=0.05)
+
+
+def test_families_are_counted_on_the_axis_of_the_rates_in_the_order_they_came() -> None:
+    families, axis = Families(START), Axis(START)
+    for second in range(1200):
+        axis.elapse(START + second + 1, 1.0, paused=False)
+        if second >= 500:
+            families.add(START + second, "rate_limit" if second % 2 else "deadline")
+    rate = axis.series(START + 1200, 77.0)
+    found = families.series(START + 1200, 77.0)
+    assert [each.family for each in found] == ["deadline", "rate_limit"]
+    for each in found:
+        assert (each.counts.start, each.counts.width) == (rate.start, rate.width)
+        assert len(each.counts.values) == len(rate.values)
+        assert sum(value or 0 for value in each.counts.values) == 350
+
+
+def test_a_family_that_has_left_the_axis_keeps_its_place_and_no_values() -> None:
+    families = Families(START)
+    families.add(START, "deadline")
+    families.add(START + 3000, "rate_limit")
+    old, new = families.series(START + 3010, 0.0)
+    assert (old.family, old.counts.values) == ("deadline", ())
+    assert sum(value or 0 for value in new.counts.values) == 1
+
+
+def test_too_many_families_are_counted_together() -> None:
+    families = Families(START)
+    for number in range(3 * FAMILIES_KEPT):
+        families.add(START, f"family {number}")
+    found = families.series(START + 10, 0.0)
+    assert len(found) == FAMILIES_KEPT + 1
+    assert found[-1].family == OTHER
+    assert sum(value or 0 for value in found[-1].counts.values) == 2 * FAMILIES_KEPT

@@ -13,10 +13,14 @@ from engine.snapshot import (
     AttemptRate,
     DatasetView,
     ErrorLine,
+    EventSeries,
+    FamilySeries,
+    Mark,
     Series,
     Snapshot,
+    Spell,
 )
-from tui.picture import NOW, story, wave
+from tui.picture import NOW, ORDERS, story, wave
 
 Answer = Callable[[Command], str]
 
@@ -103,8 +107,33 @@ def busy(start: float, elapsed: float) -> Snapshot:
         eta_s=max(0.0, 3000 - elapsed),
         datasets=datasets,
         rate=_series(now, 19.6, 0),
+        errors_by_family=_refusals(now, 3),
+        limit_series=_limits(now),
+        events=EventSeries(
+            tuple(
+                Mark(now - 300 + 29 * place, "throttle", f"throttle {500 * place}")
+                for place in range(10)
+            )
+        ),
         journal=(),
     )
+
+
+def _refusals(now: float, most: int) -> tuple[FamilySeries, ...]:
+    """Counts that do not change once they are there, as a real run's."""
+    first = int(now / 5.0) - 119
+    return tuple(
+        FamilySeries(
+            family, Series(first * 5.0, 5.0, tuple((first + n) // every % most for n in range(120)))
+        )
+        for family, every in (("rate_limit", 5), ("deadline", 17))
+    )
+
+
+def _limits(now: float) -> Series:
+    first = int(now / 5.0) - 119
+    levels = (1000.0 + 500 * ((first + n) // 12 % 3) for n in range(120))
+    return Series(first * 5.0, 5.0, tuple(levels))
 
 
 def _series(now: float, height: float, phase: float, width: float = 5.0) -> Series:
@@ -153,6 +182,7 @@ def _moving(name: str, place: int, total: int, now: float, elapsed: float) -> Da
         mean_completion_tokens=1662.0,
         attempts=AttemptRate(int(9 + 4 * math.sin(elapsed)), 600, 300, attempts - ok, attempts),
         rate=_series(now, speed, place),
+        errors_by_family=_refusals(now, 2 + place),
     )
 
 
@@ -183,6 +213,10 @@ def starting() -> Snapshot:
         projected_cost_usd=None,
         eta_s=None,
         rate=Series(NOW, 5.0),
+        errors_by_family=(),
+        limit_series=Series(NOW, 5.0),
+        events=EventSeries(),
+        forecast=None,
         journal=(),
         limit=50,
         limit_reason="ramping up",
@@ -192,6 +226,8 @@ def starting() -> Snapshot:
 def burst() -> Snapshot:
     values = wave(600, 8.8).values
     falling = Series(NOW - 600, 5.0, (*values[:-14], *(3.1 for _ in range(14))))
+    refused = (*[0.0] * 105, 1.0, *(4.0 * n for n in range(1, 8)), 45.0, 61, 72, 80, 84, 78, 80)
+    arriving = FamilySeries("rate_limit", Series(NOW - 600, 5.0, refused))
     error = ErrorLine(
         "rate_limit",
         "SiliconFlow",
@@ -208,6 +244,7 @@ def burst() -> Snapshot:
         3,
         errors=(error,),
         rate=falling,
+        errors_by_family=(arriving,),
         attempts=AttemptRate(612, 1_604, 300, 612, 4_512),
         rows_per_s=3.1,
         waiting=581,
@@ -222,6 +259,9 @@ def burst() -> Snapshot:
         rows_per_s=3.1,
         in_flight=498,
         rate=falling,
+        errors_by_family=(arriving,),
+        limit_series=Series(NOW - 600, 5.0, (*[2000.0] * 107, *[1000.0] * 5, *[500.0] * 8)),
+        events=EventSeries(),
     )
 
 
@@ -268,6 +308,11 @@ def paused_run() -> Snapshot:
         state="paused",
         paused=True,
         reason="by P at 14:02:11",
+        rate=Series(NOW - 600, 5.0, (*wave(600, 8.8, burst=True).values[:-20], *[None] * 20)),
+        events=EventSeries(
+            (*ORDERS, Mark(NOW - 120, "pause", "pause run")),
+            (Spell(NOW - 120, None, "paused"),),
+        ),
         in_flight=0,
         rows_per_s=0.0,
         completion_tokens_per_s=0.0,
@@ -280,6 +325,9 @@ def disk_full() -> Snapshot:
         story(),
         state="waiting",
         reason="the disk of runs/kimi-k25-eagle3 is full (0 B free)",
+        events=EventSeries(
+            ORDERS, (Spell(NOW - 480, NOW - 430, "paused"), Spell(NOW - 50, None, "waiting"))
+        ),
         rows_per_s=0.0,
     )
 
@@ -397,7 +445,9 @@ def done() -> Snapshot:
         eta_s=0.0,
         cost_usd=86.0,
         max_cost_usd=100.0,
-        rate=Series(NOW, 5.0),
+        rate=wave(600, 8.8),
+        errors_by_family=(),
+        limit_series=Series(NOW - 600, 5.0, (2000.0,) * 120),
     )
 
 

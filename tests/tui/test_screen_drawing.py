@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,15 +12,16 @@ from hypothesis import strategies as st
 from scripted_run import SCENES, dataset, disk_full, many, stalled
 
 from engine import format as fmt
-from engine.snapshot import DatasetView, ErrorLine, Series
-from tui.draw import chart, detail, rows, words
-from tui.draw.alarm import alarms, calm
+from engine.snapshot import DatasetView, ErrorLine, Forecast, Latency, Series, Snapshot
+from tui.draw import chart, detail, lists, rows, words
+from tui.draw.alarm import alarm_line, alarms, calm
 from tui.draw.dataset import rows_line, tokens_line
 from tui.draw.header import header
 from tui.draw.paint import Field, Span, arrange, exactly, field, line_width, plain, wrap
 from tui.draw.pane import pane
 from tui.draw.plan import heights, plan
 from tui.draw.table import Column, table
+from tui.headless import closing_line
 from tui.picture import NOW, story
 
 # charts
@@ -169,7 +171,7 @@ def test_every_pane_and_header_fills_its_place_exactly(cells: int, lines: int, s
         row = rows.Row(4, rows.widths(snapshot.datasets, cells), True, snapshot.state)
         dense = rows.dense(view, cells, min(lines, 5), NOW, row)
         assert all(line_width(line) <= cells for line in dense)
-    for height in (1, 2, 4, 6):
+    for height in (1, 2, 4, 5, 8, 10):
         drawn = header(snapshot, cells, height, 0.0)
         assert [line_width(line) for line in drawn] == [cells] * height
 
@@ -378,3 +380,103 @@ def test_a_structural_cause_says_what_to_do_and_in_whose_words() -> None:
     assert "STRUCTURAL" in text
     assert "do  check OPENROUTER_API_KEY" in text
     assert "server  No auth [401]" in text
+
+
+# honest totals, costs and times
+
+
+def test_what_will_not_be_asked_is_in_no_total_and_said_beside_it() -> None:
+    text = [plain(line) for line in header(SCENES["skipped"](), 118, 5, 0.0)]
+    assert "11,674 of 26,711 + 11,063 skipped" in text[1]
+    budgeted = plain(header(SCENES["budget"](), 118, 5, 0.0)[1])
+    assert "past budget" in budgeted
+    assert "100%" in plain(header(dataset_left_out(), 78, 1, 0.0)[0])
+
+
+def dataset_left_out() -> Snapshot:
+    """A finished run that skipped one dataset."""
+    ended = SCENES["done"]()
+    return dataset(ended, 5, state="skipped", ok=1_000, rows=1_000, left=4_000)
+
+
+@pytest.mark.parametrize(
+    ("cells", "words_"),
+    [(78, "+ 3 unpriced"), (88, "+ 3 of unknown cost"), (158, "+ 3 attempts of unknown cost")],
+)
+def test_the_ceiling_stays_beside_a_cost_that_is_not_all_known(cells: int, words_: str) -> None:
+    snapshot = replace(story(), cost_unknown_attempts=3, max_cost_usd=12_345.0, limit=1_999)
+    text = plain(header(snapshot, cells, 5, 0.0)[4])
+    assert f"cost $30.09 of $12,345.00 0.2% {words_}" in text
+
+
+def test_the_estimate_stands_beside_the_projected_cost_and_the_eta() -> None:
+    text = "\n".join(plain(line) for line in header(story(), 158, 10, 0.0))
+    assert "$68.40 at the end · est. $58-$97" in text
+    assert "ETA 45m 38s  est. total 1h 05m-2h 10m" in text
+
+
+def test_a_grade_that_has_no_room_is_counted() -> None:
+    view = detailed().datasets[3]
+    assert plain(rows_line(view, 76)).rstrip().endswith("1 mismatch +3 more")
+    assert "more" not in plain(rows_line(view, 120))
+
+
+@given(st.integers(30, 120))
+def test_shown_and_counted_grades_are_all_there_are(cells: int) -> None:
+    text = plain(rows_line(detailed().datasets[3], cells))
+    names = ("engine", "matched", "ambiguous", "mismatch", "truncated", "reasoning_only")
+    shown = sum(name in text for name in names)
+    more = re.search(r"\+(\d) more", text)
+    if "…" not in text:
+        assert shown + (int(more[1]) if more else 0) == len(names)
+
+
+def test_after_a_resume_attempts_are_said_to_be_those_of_all_sessions() -> None:
+    view = replace(story().datasets[3], restored_rows=2_000)
+    text = "\n".join(plain(line) for line in pane(view, 100, 14, NOW, "running"))
+    assert "all sessions 958 of 4,858 attempts" in text
+    assert "all sessions" in plain(detail.ledgers(view, 90)[0])
+
+
+def test_less_than_a_second_is_not_called_zero() -> None:
+    view = replace(detailed().datasets[3], latency=Latency(0.41, 1.2, 71.0))
+    assert "half within 0.4s · 90% within 1.2s · 99% within 1m 11s" in plain(
+        detail.latency(view, 90)[0]
+    )
+
+
+def test_of_equal_alarms_the_larger_one_is_said_and_the_others_are_counted() -> None:
+    base = story().datasets[3].errors[0]
+    active = [
+        replace(base, verdict="ACTIVE", family=family, recent=recent, last_at=NOW - age)
+        for family, recent, age in (("deadline", 2, 0), ("rate_limit", 402, 5))
+    ]
+    few, many_ = dataset(story(), 3, errors=(active[0],)), active[1]
+    snapshot = dataset(few, 2, state="running", errors=(many_,))
+    found = alarms(dataset(few, 4, errors=(many_,)), 0.0)
+    assert ["rate_limit" in alarm.text for alarm in found] == [True, False]
+    assert "B5_mtbench" in alarms(snapshot, 0.0)[0].text
+    assert plain(alarm_line(found, 100)).rstrip().endswith("and 1 other")
+
+
+@pytest.mark.parametrize("cells", [76, 77, 156])
+def test_a_provider_s_state_is_never_the_column_that_goes(cells: int) -> None:
+    resting = replace(detailed().providers[2], state="resting until 14:07: 5 refusals in a row")
+    snapshot = replace(detailed(), providers=(*detailed().providers[:2], resting))
+    text = "\n".join(plain(line) for line in lists.providers(snapshot, cells))
+    assert "rests to 14:07" in text
+    assert "verbatim" in text
+    assert ("5 refusals in a row" in text) == (cells > 100)
+
+
+def test_the_last_prompts_of_a_run_are_told_where_nothing_is_wrong() -> None:
+    shown = calm(replace(story(), reason="last 7 in flight, oldest 4m 12s"))
+    assert shown.startswith("last 7 in flight, oldest 4m 12s · ")
+
+
+def test_the_last_line_of_a_log_has_the_estimate_beside_what_it_came_to() -> None:
+    line = closing_line(SCENES["done"]())
+    assert "cost $86.00 (estimated $58-$97), 31m 04s (estimated 1h 05m-2h 10m)" in line
+    assert "estimated" not in closing_line(replace(SCENES["done"](), forecast=None))
+    unpriced = replace(SCENES["done"](), forecast=Forecast(None, None, 60.0, 120.0))
+    assert "cost $86.00, 31m 04s (estimated 1m 00s-2m 00s)" in closing_line(unpriced)

@@ -19,6 +19,7 @@ from engine.commands import (
     Command,
     Drain,
     ExcludeProvider,
+    IncludeProvider,
     Pause,
     Resume,
     RetryFailed,
@@ -249,10 +250,40 @@ async def test_x_asks_and_excludes_the_provider_under_the_cursor() -> None:
         assert run.commands == [ExcludeProvider("SiliconFlow")]
 
 
-async def test_x_on_a_dataset_asks_for_a_cause() -> None:
+@pytest.mark.parametrize("keys", [("e", "k"), (), ("enter",)])
+async def test_x_without_a_provider_under_the_cursor_lets_one_be_picked(
+    keys: tuple[str, ...],
+) -> None:
     async with watching() as (pilot, run):
-        assert "select a cause that names a provider" in await press(pilot, "e", "k", "x")
+        shown = await press(pilot, *keys, "x")
+        assert "Leave a provider out, or let one in again" in shown
+        assert "► SiliconFlow  11,020 rows, 946 errors" in shown
+        await press(pilot, "enter")
         assert run.commands == []
+        await press(pilot, "y")
+        assert run.commands == [ExcludeProvider("SiliconFlow")]
+
+
+async def test_x_lets_a_provider_that_is_left_out_in_again() -> None:
+    snapshot = detailed()
+    views = tuple(replace(view, state="excluded") for view in snapshot.providers)
+    async with watching(replace(snapshot, providers=views)) as (pilot, run):
+        assert "946 errors; left out" in await press(pilot, "x")
+        await press(pilot, "enter")
+        assert run.commands == [IncludeProvider("SiliconFlow")]
+
+
+async def test_before_any_provider_has_answered_x_says_so() -> None:
+    async with watching(replace(detailed(), providers=())) as (pilot, run):
+        assert "no provider has answered yet" in await press(pilot, "x")
+        assert run.commands == []
+
+
+async def test_r_on_the_overview_asks_for_the_selected_dataset() -> None:
+    async with watching() as (pilot, run):
+        assert "Retry the failed prompts of B6_ultrachat" in await press(pilot, "r")
+        await press(pilot, "y")
+        assert run.commands == [RetryFailed("B6_ultrachat")]
 
 
 async def test_the_cursor_goes_through_datasets_and_causes_and_shows_the_whole_evidence() -> None:
@@ -468,10 +499,10 @@ async def test_m_turns_the_mouse_on_and_off() -> None:
 
 async def test_a_click_chooses_a_dataset_a_second_one_opens_it_and_the_wheel_scrolls() -> None:
     async with watching() as (pilot, run):
-        await pilot.click(offset=(10, 6))
+        await pilot.click(offset=(10, 7))
         await press(pilot, "p")
         assert "B4_gsm8k · 1,891 prompts is done" in text_of(pilot)
-        await pilot.click(offset=(10, 5))
+        await pilot.click(offset=(10, 6))
         await settle(pilot)
         assert isinstance(pilot.app.screen, OverviewScreen)
         before = text_of(pilot)

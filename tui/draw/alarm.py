@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ class Alarm(NamedTuple):
 
     level: str
     text: str
+    weight: float = math.inf
+    """How much of it there is: of one level the heaviest is said; what concerns the run is."""
 
 
 _ORDER = ("bad", "warn", "ok", "info")
@@ -30,7 +33,7 @@ def alarms(snapshot: Snapshot, age_s: float, frozen_at: str = "") -> list[Alarm]
     found = list(_run_alarms(snapshot, age_s, frozen_at))
     for view in snapshot.datasets:
         found.extend(_dataset_alarms(view, snapshot))
-    return sorted(found, key=lambda alarm: _ORDER.index(alarm.level))
+    return sorted(found, key=lambda alarm: (_ORDER.index(alarm.level), -alarm.weight))
 
 
 def calm(snapshot: Snapshot) -> str:
@@ -44,7 +47,10 @@ def calm(snapshot: Snapshot) -> str:
     now = f"{glyphs.DONE} no errors in the last minute"
     if recent:
         now = f"{fmt.plural(recent, 'failed attempt')} in the last minute"
-    return f"{now} {glyphs.DOT} {count}"
+    said = [now, count]
+    if snapshot.state == "running" and snapshot.reason:  # its last prompts, with their age
+        said.insert(0, fmt.safe_text(snapshot.reason))
+    return f" {glyphs.DOT} ".join(said)
 
 
 def _run_alarms(snapshot: Snapshot, age_s: float, frozen_at: str) -> Iterator[Alarm]:
@@ -89,7 +95,8 @@ def _dataset_alarms(view: DatasetView, snapshot: Snapshot) -> Iterator[Alarm]:
     silent = words.silence_s(view)
     if silent >= words.STALL_S and snapshot.state == "running":
         waited = fmt.duration(silent)
-        yield Alarm("warn", f"{glyphs.STALLED} {words.label(view)}: no row for {waited}")
+        text = f"{glyphs.STALLED} {words.label(view)}: no row for {waited}"
+        yield Alarm("warn", text, view.in_flight)
     if snapshot.exit_code is not None:
         return
     for error in words.worst_first(view.errors):
@@ -104,7 +111,8 @@ def _error(view: DatasetView, error: ErrorLine, now: float) -> Alarm:
     verdict, _, count = word.text.partition(" ")
     what = f"{verdict} {words.cause(error)}{', ' + count if count else ''}"
     text = f"{word.glyph} {words.label(view)}: {what}{tail}"
-    return Alarm("bad" if error.verdict == "STRUCTURAL" else "warn", text)
+    level = "bad" if error.verdict == "STRUCTURAL" else "warn"
+    return Alarm(level, text, error.recent or error.count / 1e9)
 
 
 def alarm_line(found: list[Alarm], cells: int, calm: str = "") -> Line:
@@ -112,6 +120,6 @@ def alarm_line(found: list[Alarm], cells: int, calm: str = "") -> Line:
     if not found:
         return exactly((Span(f" {calm}", "dim"),), cells)
     worst = found[0]
-    more = f" +{len(found) - 1} more " if len(found) > 1 else " "
+    more = f" and {fmt.plural(len(found) - 1, 'other')} " if len(found) > 1 else " "
     text = fmt.pad(f" {worst.text}", max(0, cells - len(more)))
     return exactly((Span(text + more, f"alarm_{worst.level}", bold=True),), cells)

@@ -6,7 +6,18 @@ from engine import format as fmt
 from engine.snapshot import DatasetView, RunState
 from tui import glyphs
 from tui.draw import chart, grades, words
-from tui.draw.paint import LABEL, Field, Line, Span, arrange, exactly, field, label, line_width
+from tui.draw.paint import (
+    LABEL,
+    Field,
+    Line,
+    Span,
+    arrange,
+    exactly,
+    field,
+    fitting,
+    label,
+    line_width,
+)
 
 LIVE = frozenset({"running", "paused"})
 _DENSE = 90
@@ -88,9 +99,13 @@ def _tokens(view: DatasetView) -> Line:
 
 def rows_line(view: DatasetView, cells: int) -> Line:
     """Rows on disk by grade, and those that succeeded but are suspect."""
-    left = [Field((label("rows"), Span(f"{fmt.thousands(view.rows)}:"))), *grades.summary(view)]
+    head = Field((label("rows"), Span(fmt.thousands(view.rows) + (":" if view.rows else ""))))
+    found, gap = grades.summary(view), " " if cells < _DENSE else "  "
     restored = f"{fmt.thousands(view.restored_rows)} restored" if view.restored_rows else ""
-    return arrange(cells, left, [field(restored, "dim", 4)], gap=" " if cells < _DENSE else "  ")
+    shown = fitting(cells - line_width(head.spans), found, gap)
+    hidden = len(found) - len(shown)
+    more = [field(f"+{hidden} more", "dim")] if hidden else []
+    return arrange(cells, [head, *shown, *more], [field(restored, "dim", 4)], gap=gap)
 
 
 def rate_lines(view: DatasetView, cells: int, rows: int = 1) -> list[Line]:

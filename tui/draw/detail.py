@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 from engine import format as fmt
 from engine.clock import local_hms
-from engine.snapshot import DatasetView, ErrorLine, Snapshot
+from engine.fleet import FleetSnapshot
+from engine.snapshot import DatasetView, ErrorLine, Forecast, Snapshot
 from tui import glyphs
-from tui.draw import dataset, errors, grades, words
+from tui.draw import dataset, errors, grades, timeline, words
 from tui.draw.lists import failures, last_rows, providers, slowest
-from tui.draw.paint import Line, Span, exactly, label, wrap
+from tui.draw.paint import Field, Line, Span, arrange, exactly, label, wrap
 from tui.draw.table import Column, beside, head, table, text
 
 TWO_COLUMNS = 120
 """Cells from which sections stand in two columns."""
-_CHART, _CHART_TALL = 4, 6
+_CHART, _CHART_TALL = 3, 5
 _BAR = 24
 _PARAGRAPH = 6
 
@@ -43,7 +44,7 @@ def _work(snapshot: Snapshot, view: DatasetView, cells: int, tall: int) -> list[
     now = snapshot.heartbeat_at
     return [
         _summary(snapshot, view, cells),
-        dataset.rate_lines(view, cells, tall),
+        timeline.full(timeline.of_dataset(snapshot, view), cells, tall),
         _errors(view, cells, now),
         ledgers(view, cells),
         failures(view, cells),
@@ -53,7 +54,7 @@ def _work(snapshot: Snapshot, view: DatasetView, cells: int, tall: int) -> list[
 def _results(snapshot: Snapshot, view: DatasetView, cells: int) -> list[list[Line]]:
     return [
         quality(view, cells),
-        latency(view, cells),
+        latency(view, cells, several=isinstance(snapshot, FleetSnapshot)),
         lengths(view, cells),
         providers(snapshot, cells),
         slowest(view, cells),
@@ -68,9 +69,19 @@ def _summary(snapshot: Snapshot, view: DatasetView, cells: int) -> list[Line]:
         dataset.tokens_line(view, cells),
         dataset.rows_line(view, cells),
     ]
+    if view.forecast is not None:
+        lines.append(_forecast(view.forecast, view, cells))
     pilot = f"pilot: the first {fmt.plural(view.pilot, 'prompt')}" if view.pilot else ""
     why = " · ".join(part for part in (fmt.safe_text(view.reason), pilot) if part)
     return [*lines, text(why, cells, len(label("").text))] if why else lines
+
+
+def _forecast(known: Forecast, view: DatasetView, cells: int) -> Line:
+    """The estimate as the session began, beside what has been spent since."""
+    usd = words.expected_usd(known)
+    cost = (Span(usd), Span(f" in all, now {fmt.money(view.cost_usd)}", "dim")) if usd else ()
+    time = (Span(words.expected_time(known)), Span(" if it had all slots", "dim"))
+    return arrange(cells, [Field((label("estimate"), *cost)), Field(time, 1)])
 
 
 def _errors(view: DatasetView, cells: int, now: float) -> list[Line]:
@@ -129,7 +140,7 @@ def ledgers(view: DatasetView, cells: int) -> list[Line]:
         ),
     ]
     attempts = [
-        head("Attempts", "requests that ended"),
+        head("Attempts", f"requests that ended{', all sessions' if view.restored_rows else ''}"),
         *_numbers(
             [
                 ("became rows", rate.total - rate.failed, "text"),
@@ -183,14 +194,18 @@ def _listed(name: str, parts: Sequence[str], role: str, cells: int) -> Line:
     return exactly(spans, cells)
 
 
-def latency(view: DatasetView, cells: int) -> list[Line]:
-    """Seconds from sending to the reply: the median, and how slow the slow ones are."""
+def latency(view: DatasetView, cells: int, *, several: bool = False) -> list[Line]:
+    """Seconds from sending to the reply: the median, and how slow the slow ones are.
+
+    `several` workers cannot be averaged: the slowest one's stand for all.
+    """
     known = view.latency
     if known.p50 is None:
         return []
     parts = [(known.p50, "half"), (known.p90, "90%"), (known.p99, "99%")]
-    said = [f"{share} within {fmt.duration(seconds)}" for seconds, share in parts]
-    return [exactly(head("Latency", f" {glyphs.DOT} ".join(said)), cells)]
+    said = [f"{share} within {words.seconds(span)}" for span, share in parts if span is not None]
+    title = "Latency of the slowest worker" if several else "Latency"
+    return [exactly(head(title, f" {glyphs.DOT} ".join(said)), cells)]
 
 
 def lengths(view: DatasetView, cells: int) -> list[Line]:

@@ -43,7 +43,8 @@ def gauge_bar(view: DatasetView, cells: int) -> Line:
     """The recent error rate as a bar from 0 to 100% of attempts, and both counts in full."""
     rate = view.attempts
     last = Span(f"last {fmt.coarse(rate.recent_s)} ", "dim")
-    overall = f"all {fmt.thousands(rate.failed)} of {fmt.thousands(rate.total)} attempts"
+    name = "all sessions" if view.restored_rows else "all"
+    overall = f"{name} {fmt.thousands(rate.failed)} of {fmt.thousands(rate.total)} attempts"
     if not rate.recent_total:
         none = (Span(" " * LABEL), last, Span("no attempts" if rate.total else "", "dim"))
         return arrange(cells, [Field(none)], [field(overall, "dim", 2)])

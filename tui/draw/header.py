@@ -7,67 +7,100 @@ from typing import NamedTuple
 from engine import format as fmt
 from engine.snapshot import DatasetView, Snapshot
 from tui import glyphs
-from tui.draw import chart, words
-from tui.draw.paint import LABEL, Field, Line, Span, arrange, exactly, field, label
+from tui.draw import chart, timeline, words
+from tui.draw.paint import LABEL, Field, Line, Span, arrange, field, label, line_width
 
 STALE_S = 5.0
 """Seconds without a heartbeat that are worth a colour."""
 
-FULL = 4
-"""Lines from which the header has a line for each of its themes."""
+FULL, AXIS = 4, 8
+"""Lines from which the header has a line for each of its themes, and the whole time axis."""
 _FRESH_S = 2
 """A heartbeat's age below this stands still, so that a healthy run does not flicker."""
-_ROOMY, _NOTED = 100, 70
-"""Cells from which the model's vendor, and the notes beside the chart, have room."""
+_LEFT_OUT = ("skipped", "budget")
+"""States of datasets whose prompts left will not be asked."""
+_BAR, _BAR_LEAST = 16, 6
+"""Cells of the bar before the estimate takes room from it, and before anything does."""
+_GAP = f" {glyphs.DOT} "
+_ROOMY, _NARROW = 100, 40
+"""Cells from which the model's vendor has room, and the cost beside the state."""
 
 
 class Totals(NamedTuple):
     """The prompts ledger summed over all datasets."""
 
     prompts: int
+    """Without what is left out: this is what can be reached."""
     finished: int
     in_flight: int
+    skipped: int
+    """Prompts left of datasets that were skipped."""
+    beyond: int
+    """Prompts left of datasets that have reached their token budget."""
+
+    @property
+    def left_out(self) -> str:
+        """` + 5,000 skipped + 812 past budget`: what the sum of all prompts has beyond it."""
+        parts = ((self.skipped, "skipped"), (self.beyond, "past budget"))
+        return "".join(f" + {fmt.thousands(count)} {word}" for count, word in parts if count)
 
 
 def totals(datasets: tuple[DatasetView, ...]) -> Totals:
     """Sums over the datasets of a run."""
+    left = {state: sum(v.left for v in datasets if v.state == state) for state in _LEFT_OUT}
     return Totals(
-        sum(view.prompts for view in datasets),
+        sum(view.prompts for view in datasets) - sum(left.values()),
         sum(words.done(view) for view in datasets),
         sum(view.in_flight for view in datasets),
+        left["skipped"],
+        left["budget"],
     )
 
 
 def header(snapshot: Snapshot, cells: int, rows: int, age_s: float) -> list[Line]:
-    """The header in `rows` lines (1, 2, or from 4 on); `age_s` is the heartbeat's age."""
+    """The header in `rows` lines (1, 2, 4, 5, or from 8 on); `age_s` is the heartbeat's age.
+
+    With 5 lines the time axis has two, from 8 on it is whole.
+    """
     if rows <= 1:
         return [_one(snapshot, cells)]
     first = _title(snapshot, cells, age_s)
     if rows < FULL:
         return [first, _brief(snapshot, cells)]
-    chart_rows = max(1, rows - 3)
-    return [
-        first,
-        _progress(snapshot, cells),
-        *_rate(snapshot, cells, chart_rows),
-        _flow(snapshot, cells),
-    ]
+    track = timeline.of_run(snapshot)
+    if rows >= AXIS:
+        shown = timeline.full(track, cells, rows - 3 - timeline.BELOW)
+    else:
+        shown = timeline.brief(track, cells)[: rows - 3]
+    return [first, _progress(snapshot, cells), *shown, _flow(snapshot, cells)]
 
 
 def _one(snapshot: Snapshot, cells: int) -> Line:
     word = words.run_state(snapshot)
     total = totals(snapshot.datasets)
+    count = f"{fmt.thousands(total.finished)} of {fmt.thousands(total.prompts)} prompts"
     left = [
         field(str(word), word.role, bold=True),
         field(fmt.percent(total.finished, total.prompts), bold=True),
+        field(count + total.left_out, rank=1),
         field(fmt.safe_text(snapshot.run, 30), rank=2),
     ]
-    return arrange(cells, left, [field(fmt.money(snapshot.cost_usd), rank=1)], gap=" ")
+    cap = snapshot.max_cost_usd
+    spent = [Span(fmt.money(snapshot.cost_usd), bold=True)]
+    spent += [Span(f" of {fmt.money(cap)}", "dim")] if cap is not None else []
+    right = [
+        field(f"{fmt.thousands(snapshot.in_flight)} in flight", rank=5),
+        field(fmt.rate(snapshot.rows_per_s), rank=4),
+        *(item._replace(rank=3) for item in _eta(snapshot)),
+        Field(tuple(spent), 0 if cells >= _NARROW else 1),
+    ]
+    return arrange(cells, left, right, gap="  " if cells >= _ROOMY else " ")
 
 
 def _brief(snapshot: Snapshot, cells: int) -> Line:
     total = totals(snapshot.datasets)
     count = f"{fmt.thousands(total.finished)} of {fmt.thousands(total.prompts)} prompts"
+    count += total.left_out
     flying = f"{fmt.thousands(snapshot.in_flight)} in flight"
     left = [
         field(fmt.percent(total.finished, total.prompts), bold=True),
@@ -75,7 +108,7 @@ def _brief(snapshot: Snapshot, cells: int) -> Line:
         field(flying, rank=3),
         field(fmt.rate(snapshot.rows_per_s), rank=2),
     ]
-    return arrange(cells, left, [field(fmt.money(snapshot.cost_usd), bold=True)])
+    return arrange(cells, left, [_cost(snapshot)])
 
 
 def _title(snapshot: Snapshot, cells: int, age_s: float) -> Line:
@@ -103,11 +136,16 @@ def _progress(snapshot: Snapshot, cells: int) -> Line:
     total = totals(snapshot.datasets)
     whole = fmt.thousands(total.prompts)
     count = f"{fmt.thousands(total.finished):>{len(whole)}} of {whole}"
+    among = Span(total.left_out, "warn")
+    if not total.left_out:
+        among = Span(f" in {fmt.plural(len(snapshot.datasets), 'dataset')}")
     right = [
         field(f"{fmt.percent(total.finished, total.prompts):>4}", bold=True),
-        field(f"{count} in {fmt.plural(len(snapshot.datasets), 'dataset')}", rank=1),
+        Field((Span(count), among), 1),
         *_eta(snapshot),
     ]
+    right = _fitted([*right, *_expected_time(snapshot)], cells - LABEL - _BAR)
+    right = _fitted(right, cells - LABEL - _BAR_LEAST, above=0)
     used = sum(fmt.width(span.text) for item in right for span in item.spans) + 2 * len(right)
     room = max(4, cells - LABEL - used)
     done, flying, rest = chart.progress(room, total.prompts, total.finished, total.in_flight)
@@ -115,32 +153,35 @@ def _progress(snapshot: Snapshot, cells: int) -> Line:
     return arrange(cells, [Field((label("prompts"), *bar), 3)], right)
 
 
+def _fitted(fields: list[Field], cells: int, above: int = 2) -> list[Field]:
+    """Without the fields of the highest ranks (above that one), while there is too little room."""
+    while fields and sum(line_width(item.spans) + 2 for item in fields) > cells:
+        worst = max(fields, key=lambda item: item.rank)
+        if worst.rank <= above:
+            break
+        fields = [item for item in fields if item is not worst]
+    return fields
+
+
 def _eta(snapshot: Snapshot) -> list[Field]:
     if snapshot.exit_code is not None:
         return []
-    return [Field((Span("ETA ", "dim"), Span(f"{fmt.duration(snapshot.eta_s):>7}")), 2)]
+    eta = f"{fmt.duration(snapshot.eta_s):>7}"
+    if snapshot.ends_by == "dollars":
+        return [Field((Span("ETA ", "dim"), Span(f"{eta} by dollars", "warn")), 2)]
+    return [Field((Span("ETA ", "dim"), Span(eta)), 2)]
 
 
-def _rate(snapshot: Snapshot, cells: int, rows: int) -> list[Line]:
-    now = Span(f"{fmt.rate(snapshot.rows_per_s):>7} ", bold=True)
-    tail = 34 if cells >= _NOTED else 0
-    room = max(1, cells - LABEL - 8 - tail)
-    shown = chart.columns(snapshot.rate, room)
-    drawn = chart.chart(shown, room, rows)
-    speed = f"{fmt.compact(snapshot.completion_tokens_per_s)} tok/s"
-    note = f" max {fmt.rate(shown.maximum)} in {fmt.coarse(shown.span)}" if shown.values else ""
-    lines = []
-    for place, bars in enumerate(drawn):
-        last = place == rows - 1
-        head = (label("rate"), now) if last else (Span(" " * (LABEL + 8)),)
-        end = (Span(fmt.pad(note, 21), "dim"), Span(f"{speed:>13}")) if last and tail else ()
-        lines.append(exactly((*head, Span(bars, "bar"), *end), cells))
-    return lines
+def _expected_time(snapshot: Snapshot) -> list[Field]:
+    known = snapshot.forecast
+    said = f"est. total {words.expected_time(known)}" if known else ""
+    return [field(said, "dim", 5)]
 
 
 def _flow(snapshot: Snapshot, cells: int) -> Line:
     limit, ceiling = snapshot.limit, snapshot.limit_ceiling
     digits = len(fmt.thousands(ceiling))
+    room = cells - 2
     left = [
         Field(
             (
@@ -150,23 +191,45 @@ def _flow(snapshot: Snapshot, cells: int) -> Line:
                 Span(f"{fmt.thousands(limit):>{digits}}", "text" if limit >= ceiling else "warn"),
             )
         ),
-        Field((Span("ceiling ", "dim"), Span(fmt.thousands(ceiling))), 1),
-        field(fmt.safe_text(snapshot.limit_reason, 60), "dim", 2),
+        Field((Span("ceiling ", "dim"), Span(fmt.thousands(ceiling))), 2),
+        field(fmt.safe_text(snapshot.limit_reason, 60), "dim", 3),
     ]
-    return arrange(cells, left, _money(snapshot), gap=f" {glyphs.DOT} ")
+    return arrange(cells, left, _money(snapshot, room - line_width(left[0].spans)), gap=_GAP)
 
 
-def _money(snapshot: Snapshot) -> list[Field]:
-    cost = fmt.money(snapshot.cost_usd)
-    unknown = snapshot.cost_unknown_attempts
-    more = (Span(f" + {fmt.thousands(unknown)} unknown", "warn"),) if unknown else ()
-    fields = [Field((Span("cost ", "dim"), Span(cost, bold=True), *more))]
+def _cost(snapshot: Snapshot) -> Field:
+    """What is spent, of what may be."""
+    spans = [Span("cost ", "dim"), Span(fmt.money(snapshot.cost_usd), bold=True)]
     if snapshot.max_cost_usd is not None:
         known = snapshot.cost_usd is not None
-        share = fmt.percent(snapshot.cost_usd or 0.0, snapshot.max_cost_usd) if known else ""
-        cap = f" of {fmt.money(snapshot.max_cost_usd)} {share:>4}"
-        fields[0] = Field((*fields[0].spans, Span(cap, "dim")))
+        share = fmt.percent(snapshot.cost_usd or 0.0, snapshot.max_cost_usd)
+        share = f" {share:>4}" if known else ""
+        spans.append(Span(f" of {fmt.money(snapshot.max_cost_usd)}{share}", "dim"))
+    return Field(tuple(spans))
+
+
+def _money(snapshot: Snapshot, room: int) -> list[Field]:
+    fields = [_with_unknown(_cost(snapshot), snapshot.cost_unknown_attempts, room)]
     if snapshot.projected_cost_usd is not None and snapshot.exit_code is None:
-        end = f"{fmt.money(snapshot.projected_cost_usd)} at the end"
-        fields.append(field(end, "dim", 3))
+        projected, cap = snapshot.projected_cost_usd, snapshot.max_cost_usd
+        if cap is not None and projected > cap:  # the cap ends the run before its prompts do
+            fields.append(field(f"{fmt.money(projected)} needed", "warn", 2))
+        else:
+            fields.append(field(f"{fmt.money(projected)} at the end", "dim", 4))
+    if snapshot.forecast is not None and (said := words.expected_usd(snapshot.forecast)):
+        fields.append(field(f"est. {said}", "dim", 5))
     return fields
+
+
+def _with_unknown(cost: Field, unknown: int, room: int) -> Field:
+    """The cost, and in the longest words that fit how many attempts it does not hold."""
+    if not unknown:
+        return cost
+    said = (
+        f" + {fmt.plural(unknown, 'attempt')} of unknown cost",
+        f" + {fmt.thousands(unknown)} of unknown cost",
+        f" + {fmt.thousands(unknown)} unpriced",
+    )
+    left = room - line_width(cost.spans) - len(_GAP)
+    fitting = next((text for text in said if len(text) <= left), said[-1])
+    return Field((*cost.spans, Span(fitting, "warn")))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from engine import format as fmt
 from engine.clock import local_hms
-from engine.snapshot import DatasetView, Snapshot
+from engine.snapshot import DatasetView, ProviderView, Snapshot
 from tui import glyphs
+from tui.draw import words
 from tui.draw.paint import Line, Span, exactly
 from tui.draw.table import Column, head, table
 
@@ -19,9 +20,10 @@ def providers(snapshot: Snapshot, cells: int, chosen: str | None = None) -> list
         Column("provider"),
         Column("requests", right=True, rank=1),
         Column("errors", right=True),
+        Column("state" if any(view.state for view in snapshot.providers) else ""),
         Column("tok/s", right=True, rank=2),
-        Column("cost", right=True, rank=3),
-        Column("profile", rank=2),
+        Column("cost", right=True, rank=2),
+        Column("profile", rank=3),
         Column("notes", rank=4, grow=True),
     )
     rows = [
@@ -30,14 +32,22 @@ def providers(snapshot: Snapshot, cells: int, chosen: str | None = None) -> list
             Span(fmt.safe_text(view.name, 20)),
             Span(fmt.thousands(view.rows + view.errors)),
             Span(fmt.thousands(view.errors), "warn" if view.errors else "dim"),
+            Span(_state(view)[0], "warn"),
             Span(fmt.compact(view.tokens_per_s)),
             Span(fmt.money(view.cost_usd)),
             Span(fmt.safe_text(view.profile, 12) or "?", "dim"),
-            Span(fmt.safe_text("  ".join(filter(None, (view.state, view.prompt_delta)))), "warn"),
+            Span(_state(view)[1], "warn"),
         )
         for view in snapshot.providers
     ]
     return [exactly(head("Providers", "over the whole run"), cells), *table(columns, rows, cells)]
+
+
+def _state(view: ProviderView) -> tuple[str, str]:
+    """The provider's state in few words, and why with what else is to be noted of it."""
+    head, _, why = view.state.partition(": ")
+    notes = "  ".join(filter(None, (why, view.prompt_delta)))
+    return fmt.safe_text(head.replace("resting until", "rests to"), 20), fmt.safe_text(notes)
 
 
 def slowest(view: DatasetView, cells: int) -> list[Line]:
@@ -78,7 +88,7 @@ def last_rows(view: DatasetView, cells: int) -> list[Line]:
         (
             Span(local_hms(row.at), "dim"),
             Span("?" if row.tokens is None else fmt.thousands(row.tokens)),
-            Span(fmt.duration(row.latency_s)),
+            Span(words.seconds(row.latency_s)),
             Span(fmt.safe_text(row.grade, 12), "warn" if row.grade == "mismatch" else "text"),
             Span(fmt.safe_text(" ".join(row.flags), 20), "warn"),
             Span(fmt.safe_text(row.provider or "?", 14), "dim"),

@@ -16,6 +16,11 @@ LEGEND: list[Line] = [
     _note(
         "chart", f"from zero up to max; {glyphs.ZERO} nothing came; {glyphs.GAP} work was paused"
     ),
+    _note("errors row", "the commonest family's letter: small few, capital many, reversed most"),
+    _note("limit row", "the lowest limit of each column, against the highest shown"),
+    _note("orders row", "p pause  r resume  t throttle  s skip  u unskip  x exclude  i include"),
+    _note("", "f retry failed  d drain  X stop; P R the whole run; 2 to 9 so many"),
+    _note("", f"{glyphs.GAP} paused  {glyphs.HELD} the engine waited  {glyphs.HERE} an order"),
     _note("rate", "rows written per second, most of them one prompt each"),
     _note("grades", "only engine ids are exact: the server gave them; matched ones are"),
     _note("", "the canonical ids of the text, and as many as the server counted"),

@@ -85,6 +85,20 @@ def arrange(
     return (*start, Span(" " * middle), *end)
 
 
+_MORE = "+12 more"
+"""The room that the count of what is hidden takes."""
+
+
+def fitting(cells: int, fields: Sequence[Field], gap: str) -> list[Field]:
+    """The fields that stay where each takes its gap and what goes is counted: ` +2 more`."""
+    kept, more = [item for item in fields if line_width(item.spans)], 0
+    while kept and sum(line_width(item.spans) + fmt.width(gap) for item in kept) + more > cells:
+        more = fmt.width(gap + _MORE)
+        if not _drop(kept, []):
+            break
+    return kept
+
+
 def _needed(lefts: Sequence[Field], rights: Sequence[Field], gap: str) -> int:
     both = fmt.width(gap) if lefts and rights else 0
     return line_width(_joined(lefts, gap)) + both + line_width(_joined(rights, gap))

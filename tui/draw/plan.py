@@ -14,8 +14,12 @@ _PANE_MAX = 18
 _TWO_COLUMNS = 140
 """Cells from which two panes stand side by side."""
 _GRID_PANE = 8
-_HEADERS = ((40, 6), (20, 4), (12, 2), (0, 1))
+_HEADERS = ((46, 10), (36, 9), (22, 5), (20, 4), (12, 2), (0, 1))
 """From so many lines of the screen on, so many for the header."""
+_HEADER_LEAST = 4
+"""Lines that the header keeps before a dataset loses its own."""
+_AROUND = 3
+"""Lines of alarm, message and keys."""
 _KEYS_FROM, _MESSAGE_FROM = 8, 10
 """A smaller screen keeps its lines for the numbers."""
 
@@ -58,7 +62,7 @@ class Plan(NamedTuple):
 
 def plan(cells: int, rows: int, datasets: Sequence[DatasetView], chosen: int) -> Plan:
     """Share out a screen of `cells` by `rows`."""
-    header = next(lines for least, lines in _HEADERS if rows >= least)
+    header = _header(rows, len(datasets))
     alarm = 1 if rows > header else 0
     keys = 1 if rows >= _KEYS_FROM else 0
     message = 1 if rows >= _MESSAGE_FROM else 0
@@ -73,6 +77,15 @@ def plan(cells: int, rows: int, datasets: Sequence[DatasetView], chosen: int) ->
         )
     places = tuple(_grid(cells, area, datasets) or _stack(cells, area, datasets, chosen))
     return Plan(header, alarm, area, 0, message, keys, places, 0, 0)
+
+
+def _header(rows: int, count: int) -> int:
+    """The header's lines: its time axis gives way before a dataset does."""
+    fitting = [lines for least, lines in _HEADERS if rows >= least]
+    for lines in fitting:
+        if lines <= _HEADER_LEAST or rows - lines - _AROUND >= count:
+            return lines
+    return fitting[-1]
 
 
 def window(count: int, chosen: int, shown: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine import format as fmt
-from tui.draw import grades
+from tui.draw import grades, words
 from tui.draw.paint import Line, Span, wrap
 from tui.draw.table import head
 from tui.tokenview import Piece
@@ -33,7 +33,7 @@ def facts(row: Mapping[str, Any], cells: int) -> list[Line]:
     tokens = (
         f"{_count(usage.get('prompt_tokens'))} prompt, "
         f"{_count(usage.get('completion_tokens'))} completion as the server counts; "
-        f"{_ids(row.get('prompt_ids'))} and {_ids(row.get('completion_ids'))} ids here"
+        f"{_ids_words(row.get('prompt_ids'), row.get('completion_ids'))}"
     )
     cost = usage.get("cost")
     asked = (
@@ -152,12 +152,18 @@ def _count(value: Any) -> str:
     return fmt.thousands(value) if isinstance(value, int) else fmt.UNKNOWN
 
 
+def _ids_words(prompt: Any, completion: Any) -> str:
+    if not isinstance(prompt, list) and not isinstance(completion, list):
+        return "no ids here"
+    return f"{_ids(prompt)} and {_ids(completion)} ids here"
+
+
 def _ids(value: Any) -> str:
     return fmt.thousands(len(value)) if isinstance(value, list) else "no"
 
 
 def _seconds(value: Any) -> str:
-    return fmt.duration(value) if _number(value) else fmt.UNKNOWN
+    return words.seconds(value) if _number(value) else fmt.UNKNOWN
 
 
 def _words(content: Any) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from engine import format as fmt
 from engine.snapshot import Snapshot
-from tui.draw import words
+from tui.draw.header import totals
 
 _NAME_CELLS = 40
 
 
 def title(snapshot: Snapshot) -> str:
     """`kimi-k25-eagle3 34% running`; the percent is of prompts that need nothing more."""
-    total = sum(view.prompts for view in snapshot.datasets)
-    done = sum(words.done(view) for view in snapshot.datasets)
-    percent = f" {100 * done // total}%" if total else ""
+    total = totals(snapshot.datasets)
+    percent = f" {100 * total.finished // total.prompts}%" if total.prompts else ""
     return f"{fmt.safe_text(snapshot.run, _NAME_CELLS)}{percent} {snapshot.state}"

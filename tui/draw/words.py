@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from engine import format as fmt
 from engine.errors import ExitCode
-from engine.snapshot import DatasetView, ErrorLine, RunState, Snapshot
+from engine.snapshot import DatasetView, ErrorLine, Forecast, RunState, Snapshot
 from tui import glyphs
 
+_WHOLE_FROM = 9.95
 STALL_S = 120.0
 """Seconds without a row, with requests in flight, after which a dataset is called stalled."""
 
@@ -150,6 +151,38 @@ def ending(snapshot: Snapshot) -> str:
         return f"{fmt.thousands(left)} of {fmt.plural(total, 'prompt')} are left"
     known = {int(member): text for member, text in _ENDINGS.items()}
     return known.get(code or 0, "ended")
+
+
+def expected_usd(known: Forecast) -> str:
+    """`$80 to $120`: the estimate of the whole run's or dataset's cost; empty without prices."""
+    if known.usd_low is None or known.usd_high is None:
+        return ""
+    low, high = _dollars(known.usd_low), _dollars(known.usd_high)
+    return low if low == high else f"{low}-{high}"
+
+
+def expected_time(known: Forecast) -> str:
+    """`1h 40m-3h 05m`: the estimate of this session's length."""
+    low, high = fmt.duration(known.seconds_low), fmt.duration(known.seconds_high)
+    return low if low == high else f"{low}-{high}"
+
+
+def estimated(known: Forecast | None) -> tuple[str, str]:
+    """What stands beside the cost and the time at the end: ` (estimated $58-$97)`."""
+    if known is None:
+        return "", ""
+    usd = expected_usd(known)
+    return f" (estimated {usd})" if usd else "", f" (estimated {expected_time(known)})"
+
+
+def _dollars(usd: float) -> str:
+    """Whole dollars from ten on: an estimate knows no cents."""
+    return f"${usd:,.0f}" if usd >= _WHOLE_FROM else fmt.money(usd)
+
+
+def seconds(span: float) -> str:
+    """How long a reply took: tenths below ten seconds, where they matter."""
+    return f"{span:.1f}s" if 0 <= span < _WHOLE_FROM else fmt.duration(span)
 
 
 def key_of(number: int) -> str:

@@ -14,6 +14,7 @@ from engine.snapshot import DatasetView, Snapshot
 from tui import glyphs
 from tui.draw import keybar, rows, words
 from tui.draw.alarm import Alarm, alarm_line, alarms, calm
+from tui.draw.crew import crew, crew_rows
 from tui.draw.header import header
 from tui.draw.paint import Line, Span, exactly, plain
 from tui.draw.plan import Plan, plan
@@ -52,6 +53,8 @@ class Board(Container):
         self._palette = palette
         # held, not looked up: the app may still poll while its widgets are going
         self._parts = {name: Canvas(palette, name=name) for name in _PARTS}
+        self._crew = Canvas(palette, name="crew")
+        """The workers of a fleet; no lines where one process does the run."""
         self._area = Container(id="datasets")
         self._panes: list[DatasetPane] = []
         self._view: View | None = None
@@ -60,7 +63,7 @@ class Board(Container):
     def compose(self) -> ComposeResult:
         """The fixed parts; the datasets' panes come with the first snapshot that names them."""
         header, alarm, *below = self._parts.values()
-        yield from (header, alarm, self._area, *below)
+        yield from (header, self._crew, alarm, self._area, *below)
 
     def on_resize(self, _: events.Resize) -> None:
         """Share the screen out anew."""
@@ -87,10 +90,15 @@ class Board(Container):
             return
         datasets = view.snapshot.datasets
         self._provide(len(datasets))
-        wanted = _plan(view, cells, lines)
+        workers = crew_rows(view.snapshot, lines)
+        self._crew.display = workers > 0
+        self._crew.styles.height = workers
+        wanted = _plan(view, cells, lines - workers)
         if wanted != self._plan:
             self._plan = wanted
             self._arrange(wanted)
+        wall = view.snapshot.heartbeat_at + view.age_s
+        self._crew.paint(crew(view.snapshot, max(0, cells - 2), workers, wall))
         self._paint(view, wanted, cells)
 
     def _provide(self, count: int) -> None:
