@@ -8,15 +8,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from engine.clock import iso
 from engine.frame import Framer, status
+from engine.history import Historian
 from engine.jsonlines import dump
+from engine.outlook import lasts
 from engine.rundir import HISTORY, STATUS, read_json, write_atomically
 from engine.session import Session
 from engine.snapshot import Snapshot
 
 STATUS_S = 1.0
 HISTORY_S = 10.0
+STRAGGLING_S = 30.0
+"""Age of the oldest of a dataset's last requests from which the journal speaks of them."""
 _OF_THE_WORK = ("cost_usd", "cost_unknown_attempts")
 
 
@@ -29,7 +32,9 @@ class Publisher:
         self._lag_s = lag_s
         self._status_due = 0.0
         self._history_due = 0.0
+        self._historian = Historian()
         self._seen: dict[str, str] = {}
+        self._straggling: dict[str, float] = {}
         self._writing: asyncio.Task[None] | None = None
 
     async def next(self) -> Snapshot:
@@ -42,14 +47,14 @@ class Publisher:
             await self._write(snapshot)
         if now >= self._history_due:
             self._history_due = now + HISTORY_S
-            self._session.sink.put(HISTORY, _history(snapshot))
+            self._session.sink.put(HISTORY, self._historian.line(snapshot))
         return snapshot
 
     def tell_end(self) -> None:
         """Journal how the session ended, while the sink still writes."""
         snapshot = self._framer.snapshot(lag_s=self._lag_s())
         self._note_changes(snapshot)
-        self._session.sink.put(HISTORY, _history(snapshot))
+        self._session.sink.put(HISTORY, self._historian.line(snapshot, whole=True))
 
     async def last(self) -> Snapshot:
         """The final snapshot, with the exit code, on disk."""
@@ -72,6 +77,10 @@ class Publisher:
     def _note_changes(self, snapshot: Snapshot) -> None:
         """Journal every change of state, of the run and of each dataset."""
         states = {**{view.name: view.state for view in snapshot.datasets}, "": snapshot.state}
+        now, stats = self._session.clock.monotonic(), self._session.stats
+        stats.happenings.entered(now, snapshot.state)
+        for view in snapshot.datasets:
+            stats.datasets[view.name].happenings.entered(now, view.state)
         for name, state in states.items():
             before = self._seen.get(name)
             if before is not None and before != state:
@@ -80,9 +89,21 @@ class Publisher:
                 text = f"{what} {before} → {state}{why}"
                 self._session.journal.note("state", text, dataset=name or None, state=state)
         self._seen = dict(states)
+        self._note_stragglers(snapshot)
         for plan in self._session.plan.datasets:
             for sentence in self._session.stats.datasets[plan.name].verdicts.changes():
                 self._session.journal.note("verdict", str(sentence), dataset=plan.name)
+
+    def _note_stragglers(self, snapshot: Snapshot) -> None:
+        """Say when a dataset's last prompts take their time; again each time that doubles."""
+        queues = self._session.schedule.queues
+        for view in snapshot.datasets:
+            due = self._straggling.get(view.name, STRAGGLING_S)
+            age = view.slowest[0].age_s if view.slowest else 0.0
+            if age >= due and lasts(queues[view.name]):
+                self._straggling[view.name] = 2 * age
+                text = f"{view.name}: {view.reason}"
+                self._session.journal.note("note", text, dataset=view.name)
 
 
 def write_early_end(folder: Path, snapshot: Snapshot, *, begun: bool) -> None:
@@ -103,9 +124,3 @@ def _at_rest(view: dict[str, Any]) -> dict[str, Any]:
     """A dataset of an earlier session that was killed in the middle: nothing of it moves now."""
     left = view["left"] + view["in_flight"]
     return view | {"in_flight": 0, "left": left, "rows_per_s": 0.0, "eta_s": None}
-
-
-def _history(snapshot: Snapshot) -> dict[str, Any]:
-    record = status(snapshot)
-    record["at"] = iso(snapshot.heartbeat_at)
-    return record

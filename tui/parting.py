@@ -10,6 +10,9 @@ from typing import Protocol
 Act = Callable[[], None]
 
 
+AGAIN = "Run the same command again to go on: nothing on disk is asked twice."
+
+
 def _nothing() -> None:
     pass
 
@@ -37,6 +40,10 @@ class Exits:
     """Another process does the run: signals and a lost terminal end only this screen."""
     steers: bool = True
     """Whether commands are sent at all."""
+    without: frozenset[str] = frozenset()
+    """Actions that there are not here: their keys do nothing and are not shown."""
+    again: str = AGAIN
+    """How to go on with the run after it was drained or stopped."""
     lost: Act = _nothing
     """Called at once when the terminal is gone: whoever reads or writes it would spin or fail."""
     abandon: Act = _nothing
@@ -59,6 +66,10 @@ class Viewer(Protocol):
 
     def depart(self, parting: Parting, *, summary: bool = False) -> None:
         """Leave while the run goes on."""
+        ...
+
+    def measured(self) -> list[tuple[str, str]]:
+        """What the screen has cost so far, as heads and sentences; empty without a terminal."""
         ...
 
     def use_theme(self, name: str) -> None:

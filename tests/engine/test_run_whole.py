@@ -294,7 +294,7 @@ def test_the_journal_and_the_history_tell_how_it_went(done: Done) -> None:
         assert TIME.fullmatch(entry["at"])
         assert {"kind", "dataset", "text"} <= set(entry)
     history = done.files.lines("history.jsonl")
-    assert {name for name in history[-1] if name != "at"} == set(STATUS)
+    assert set(history[-1]) == {"at", "screen", *STATUS}
     assert history[-1]["state"] == "done"
 
 
