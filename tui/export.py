@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from engine.audits.survey import make_kit, processes_for
-from engine.audits.verify import read_run
 from engine.audits.workers import workers
 from engine.errors import ExitCode, UsageError
 from engine.export.account import left_out_words
@@ -21,8 +20,8 @@ from engine.export.shards import ShardLimits
 from engine.export.sidecar import meta_path, template_path
 from engine.format import compact, plural, safe_text, thousands
 from engine.jsonlines import dump_line
-from engine.manifest import Manifest
 from engine.rundir import is_held
+from engine.runs import RunSet, open_runs
 from engine.settings import load_settings
 
 
@@ -40,38 +39,46 @@ class Wanted:
     force: bool = False
 
 
-def export(folder: Path, wanted: Wanted, *, as_json: bool) -> int:
-    """Export, read back, and print the report."""
-    manifest = read_run(folder)
-    request = _request(folder, wanted)
+def export(folders: Sequence[Path], wanted: Wanted, *, as_json: bool) -> int:
+    """Export, read back, and print the report; several runs give one file."""
+    runs = open_runs(folders)
+    request = _request(runs, wanted)
     settings = load_settings(Path.cwd())
-    make = partial(make_kit, manifest.endpoint, settings.tokenizer_path, settings.cache_dir)
-    with workers(make, processes_for(folder, live=request.live)) as work:
-        record = export_run(request, manifest, work)
+    endpoint = runs.manifest.endpoint
+    make = partial(make_kit, endpoint, settings.tokenizer_path, settings.cache_dir)
+    places = [run.folder for run in runs.runs]
+    processes = max(processes_for(folder, live=request.live) for folder in places)
+    with workers(make, processes) as work:
+        record = export_run(request, runs.runs[0].manifest, work)
+    record["notes"] += [f"{label} is not among them" for label in runs.missing]
+    if runs.single and runs.sharded:
+        record["notes"].append(f"{runs.runs[0].label} only: the folder above it exports all")
     if as_json:
         sys.stdout.buffer.write(dump_line(record))
     else:
-        sys.stdout.write("\n".join(_lines(record, request, manifest)) + "\n")
+        sys.stdout.write("\n".join(_lines(record, request, runs)) + "\n")
     return int(ExitCode.OK)
 
 
-def _request(folder: Path, wanted: Wanted) -> Request:
+def _request(runs: RunSet, wanted: Wanted) -> Request:
     if wanted.shard_rows is not None and wanted.shard_tokens is not None:
         raise UsageError("--shard-rows and --shard-tokens: choose one of them")
+    first, *others = runs.runs
     return Request(
-        folder=folder,
+        folder=first.folder,
         form=format_named(wanted.to),
         out=wanted.out,
         selection=selection_of(wanted.include, wanted.max_length),
         only=wanted.only,
         limits=ShardLimits(wanted.shard_rows, wanted.shard_tokens),
-        live=is_held(folder),
+        live=any(is_held(run.folder) for run in runs.runs),
         force=wanted.force,
+        beside=tuple((run.folder, run.manifest) for run in others),
     )
 
 
-def _lines(record: dict[str, Any], request: Request, manifest: Manifest) -> Iterator[str]:
-    totals = {dataset.name: dataset.prompts for dataset in manifest.datasets}
+def _lines(record: dict[str, Any], request: Request, runs: RunSet) -> Iterator[str]:
+    totals = {name: runs.prompts(name) for name in runs.names}
     for name, part in record["datasets"].items():
         prompts = f" · {plural(totals[name], 'prompt')}" if name in totals else ""
         yield (

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from engine.format import safe_text
-from engine.runner import EngineThread
+from engine.handle import OwnRun
 from engine.snapshot import Snapshot
 from tui.detach import LOG
 
@@ -23,7 +23,7 @@ _AGAIN_S = 600.0
 
 
 @contextmanager
-def notifying(run: EngineThread, command: str | None) -> Iterator[None]:
+def notifying(run: OwnRun, command: str | None) -> Iterator[None]:
     """Watch the run for as long as the context lasts, and tell its end before it closes."""
     if command is None:
         yield
@@ -53,7 +53,7 @@ class Waits:
 
 
 class _Notifier(threading.Thread):
-    def __init__(self, run: EngineThread, command: str) -> None:
+    def __init__(self, run: OwnRun, command: str) -> None:
         super().__init__(name="notify", daemon=True)
         self._run = run
         self._command = command

@@ -29,6 +29,8 @@ class Question(NamedTuple):
 
 YES = ("y", "enter")
 NO = ("n", "escape")
+ANSWER_KEYS = (*YES, *NO, "q", "b", "d", "x")
+"""Every key that can answer a question."""
 
 
 def skip(view: DatasetView) -> Question:
@@ -64,6 +66,7 @@ def retry(view: DatasetView) -> Question:
         (
             f"{fmt.thousands(view.failed)} of {fmt.plural(view.prompts, 'prompt')} were given up.",
             f"That costs {cost} if all of them succeed.",
+            "Undo cannot take that back.",
         ),
         (Choice(YES, "yes", "ask them again"), Choice(NO, "", "leave them failed")),
     )
@@ -78,20 +81,24 @@ def exclude(snapshot: Snapshot, name: str) -> Question:
         gave = f"Over the whole run it gave {rows} and {errors}."
     return Question(
         f"Leave {fmt.safe_text(name, 40)} out from now on?",
-        (gave, "What is in flight finishes. It is back when the run is started again."),
+        (
+            gave,
+            "What is in flight finishes.",
+            "Undo lets it in again; so does a restart of the run.",
+        ),
         (Choice(YES, "yes", "leave it out"), Choice(NO, "", "keep it")),
         True,
     )
 
 
-def end(snapshot: Snapshot, *, stop: bool) -> Question:
+def end(snapshot: Snapshot, exits: Exits, *, stop: bool) -> Question:
     """Before a typed command drains or stops the run."""
     what = f"stop at once: {at_stake(snapshot)}"
     if not stop:
         what = f"finish the {fmt.thousands(snapshot.in_flight)} in flight, then end"
     return Question(
         f"{'Stop' if stop else 'Drain'} {fmt.safe_text(snapshot.run, 50)}?",
-        ("Run the same command again to go on: nothing on disk is asked twice.",),
+        (exits.again,),
         (Choice(YES, "yes", what), Choice(NO, "", "back to the run")),
         True,
     )
@@ -124,7 +131,7 @@ def _what_quitting_means(snapshot: Snapshot, exits: Exits) -> tuple[str, str]:
     if exits.remote:
         where = f"process {snapshot.pid} on {fmt.safe_text(snapshot.host, 30)}"
         return f"{state} {where} does it.", "Drain and stop end it for every viewer."
-    return state, "Run the same command again to go on: nothing on disk is asked twice."
+    return state, exits.again
 
 
 def at_stake(snapshot: Snapshot) -> str:

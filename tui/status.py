@@ -1,46 +1,105 @@
-"""`eaglegen-tui status`: the state of a live or ended run, from its files."""
+"""`eaglegen-tui status`: the state of live or ended runs, from their files."""
 
 from __future__ import annotations
 
 import sys
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.clock import SystemClock
 from engine.errors import ExitCode, UsageError
+from engine.fleet import FleetSnapshot, Part, WorkerView, merge
+from engine.fleetfiles import fleet_of, is_live, parts_of, read_status
 from engine.format import ago, coarse, compact, money, safe_text, thousands
+from engine.frame import status
+from engine.history import moment
 from engine.jsonlines import dump_line
-from engine.rundir import RUN, STATUS, is_held, read_json
+from engine.rundir import RUN, STATUS
+from engine.runs import RunSet, open_runs
 
 _ENDED = frozenset({"done", "stopped"})
 _MOVING = frozenset({"running", "paused"})
 
 
+def show_statuses(folders: Sequence[Path], *, as_json: bool) -> int:
+    """Print one run, or several as one: shards, or what the same model answers elsewhere."""
+    if len(folders) == 1 and read_status(folders[0]) is not None:
+        return show_status(folders[0], as_json=as_json)
+    if len(folders) == 1 and (folders[0] / RUN).exists():
+        raise UsageError(f"{folders[0]} holds a run that has not reported yet")
+    sys.stdout.buffer.write(_fleet(open_runs(folders), as_json=as_json))
+    return int(ExitCode.OK)
+
+
 def show_status(folder: Path, *, as_json: bool) -> int:
     """Print what status.json says and how old it is; a dead process is called dead."""
-    record = read_json(folder / STATUS)
-    if not isinstance(record, dict):
-        known = (folder / RUN).exists()
-        raise UsageError(
-            f"{folder} holds a run that has not reported yet"
-            if known
-            else f"{folder} is no run directory (it has no {STATUS})"
-        )
+    record = read_status(folder)
+    if record is None:
+        raise UsageError(f"{folder} is no run directory (it has no {STATUS})")
     try:
-        data = _told(record, live=is_held(folder), as_json=as_json)
-    except (KeyError, TypeError, ValueError):
+        data = _told(folder, record, as_json=as_json)
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise UsageError(f"{folder / STATUS} is no status of a run") from None
     sys.stdout.buffer.write(data)
     return int(ExitCode.OK)
 
 
-def _told(record: dict[str, Any], *, live: bool, as_json: bool) -> bytes:
-    age = SystemClock().wall() - datetime.fromisoformat(record["heartbeat_at"]).timestamp()
-    lines = "\n".join(_lines(record, age, live=live)) + "\n"
+def _told(folder: Path, record: dict[str, Any], *, as_json: bool) -> bytes:
+    wall = SystemClock().wall()
+    age, live = wall - moment(record["heartbeat_at"]), is_live(folder, record, wall)
+    lines = _lines(record, age, live=live)
     if as_json:
         return dump_line(record | {"heartbeat_age_s": round(age, 1), "live": live})
-    return lines.encode("utf-8", "backslashreplace")
+    return _encoded(lines)
+
+
+def _fleet(runs: RunSet, *, as_json: bool) -> bytes:
+    wall = SystemClock().wall()
+    parts = parts_of(runs, wall)
+    whole = merge(fleet_of(runs), parts, wall)
+    if not as_json:
+        return _encoded(_fleet_lines(whole, wall))
+    shards = [_part_record(part, wall) for part in parts]
+    folders = [str(run.folder) for run in runs.runs]
+    live = any(part.live for part in parts)
+    return dump_line({**status(whole), "live": live, "folders": folders, "shards": shards})
+
+
+def _part_record(part: Part, wall: float) -> dict[str, Any]:
+    record: dict[str, Any] = {"label": part.label, "live": part.live, "missing": part.missing}
+    if part.snapshot is None:
+        return record
+    age = round(wall - part.snapshot.heartbeat_at, 1)
+    return {**record, "dead": part.dead, "heartbeat_age_s": age, **status(part.snapshot)}
+
+
+def _fleet_lines(whole: FleetSnapshot, wall: float) -> Iterator[str]:
+    reason = f": {safe_text(whole.reason)}" if whole.reason else ""
+    yield f"{safe_text(whole.run)}  {whole.state}{reason}"
+    cap = "" if whole.max_cost_usd is None else f" of {money(whole.max_cost_usd)}"
+    flying = f"in flight {whole.in_flight}/{whole.limit}"
+    yield f"model {safe_text(whole.model)}  {flying}  cost {money(whole.cost_usd)}{cap}"
+    yield ""
+    yield from (_worker(worker, wall) for worker in whole.workers)
+    yield ""
+    over = whole.state in _ENDED
+    for view in status(whole)["datasets"]:
+        yield from _dataset(view, over=over)
+
+
+def _worker(worker: WorkerView, wall: float) -> str:
+    name = safe_text(worker.label)
+    if worker.heartbeat_at is None:
+        return f"{name}  {worker.state}{f': {worker.note}' if worker.note else ''}"
+    state = worker.state.upper() if worker.state == "dead" else worker.state
+    beat = ago(wall - worker.heartbeat_at)
+    return (
+        f"{name}  {state}, heartbeat {beat} from process {worker.pid} on {worker.host}, "
+        f"{thousands(worker.finished)} of {thousands(worker.prompts)} prompts, "
+        f"{worker.rows_per_s:.1f} req/s, {thousands(worker.in_flight)} in flight, "
+        f"{thousands(worker.attempt_errors)} err, {money(worker.cost_usd)}"
+    )
 
 
 def _lines(record: dict[str, Any], age: float, *, live: bool) -> list[str]:
@@ -85,3 +144,7 @@ def _dataset(view: dict[str, Any], *, over: bool) -> list[str]:
         for line in view["errors"]
     ]
     return [head, *errors]
+
+
+def _encoded(lines: Iterator[str] | list[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")

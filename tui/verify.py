@@ -1,39 +1,120 @@
-"""`eaglegen-tui verify`: prints the audit of a run directory."""
+"""`eaglegen-tui verify`: prints the audit of a run directory, or of several taken as one."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine.audits.overlap import Overlap, Together, overlaps, together
 from engine.audits.survey import make_kit, processes_for
-from engine.audits.verify import DatasetReport, ProviderReport, Report, read_run, verify_run
+from engine.audits.verify import DatasetReport, ProviderReport, Report, verify_run
 from engine.audits.workers import workers
 from engine.errors import ExitCode
 from engine.format import compact, percent, plural, safe_text, thousands
 from engine.jsonlines import dump_line
 from engine.rundir import is_held
+from engine.runs import OpenRun, RunSet, open_runs
 from engine.settings import load_settings
 
 _GRADES = ("engine", "matched", "ambiguous", "mismatch", "unverified")
 _FAULTS_SHOWN = 20
 
 
-def verify(folder: Path, *, as_json: bool) -> int:
+def verify(folders: Sequence[Path], *, as_json: bool) -> int:
     """Audit and print; structural faults give exit 3, grades are only reported."""
-    manifest = read_run(folder)
-    settings = load_settings(Path.cwd())
-    live = is_held(folder)
-    make = partial(make_kit, manifest.endpoint, settings.tokenizer_path, settings.cache_dir)
-    with workers(make, processes_for(folder, live=live)) as work:
-        report = verify_run(folder, manifest, work, live=live)
+    runs = open_runs(folders)
+    reports = _audited(runs)
+    doubled = overlaps(reports)
     if as_json:
-        sys.stdout.buffer.write(dump_line(_record(report)))
+        sys.stdout.buffer.write(dump_line(_whole_record(runs, reports, doubled)))
     else:
-        sys.stdout.write("\n".join(_lines(report)) + "\n")
-    return int(ExitCode.INCOMPLETE if report.fault_count else ExitCode.OK)
+        sys.stdout.write("\n".join(_whole_lines(runs, reports, doubled)) + "\n")
+    faulty = doubled or any(report.fault_count for report in reports)
+    return int(ExitCode.INCOMPLETE if faulty else ExitCode.OK)
+
+
+def _audited(runs: RunSet) -> list[Report]:
+    """Every run by itself; they share the vocabulary, which is part of their identity."""
+    settings = load_settings(Path.cwd())
+    endpoint = runs.manifest.endpoint
+    make = partial(make_kit, endpoint, settings.tokenizer_path, settings.cache_dir)
+    live = {run.folder: is_held(run.folder) for run in runs.runs}
+    processes = max(processes_for(folder, live=held) for folder, held in live.items())
+    with workers(make, processes) as work:
+        return [
+            verify_run(run.folder, run.manifest, work, live=live[run.folder]) for run in runs.runs
+        ]
+
+
+def _whole_record(
+    runs: RunSet, reports: Sequence[Report], doubled: Sequence[Overlap]
+) -> dict[str, Any]:
+    if runs.single:
+        return _record(reports[0])
+    sums = together(reports, runs.names)
+    return {
+        "folders": [report.folder for report in reports],
+        "missing": list(runs.missing),
+        "datasets": [_sum_record(runs, part) for part in sums],
+        "overlaps": [
+            {"first": each.first, "second": each.second, "rows": each.rows, "id": each.example}
+            for each in doubled
+        ],
+        "fault_count": sum(report.fault_count for report in reports) + len(doubled),
+        "runs": [_record(report) for report in reports],
+    }
+
+
+def _sum_record(runs: RunSet, part: Together) -> dict[str, Any]:
+    prompts = runs.prompts(part.name) if part.name in runs.names else None
+    return {
+        "name": part.name,
+        "prompts": prompts,
+        "prompts_with_rows": part.prompts_with_rows,
+        "failed": part.failed,
+        "invalid": part.invalid,
+        "rows": part.rows,
+        "completion_tokens": part.completion_tokens,
+        "exportable_tokens": part.exportable_tokens,
+    }
+
+
+def _whole_lines(
+    runs: RunSet, reports: Sequence[Report], doubled: Sequence[Overlap]
+) -> Iterator[str]:
+    if runs.single:
+        if runs.sharded:
+            yield f"== {safe_text(_heading(runs.runs[0]))}: totals are those of all shards"
+        yield from _lines(reports[0])
+        return
+    for run, report in zip(runs.runs, reports, strict=True):
+        yield f"== {safe_text(_heading(run))}"
+        yield from _lines(report)
+        yield ""
+    yield f"== together: {plural(len(reports), 'run')}"
+    for part in together(reports, runs.names):
+        total = f"{thousands(runs.prompts(part.name))} prompts" if part.name in runs.names else ""
+        yield (
+            f"{part.name} · {total or 'not in the manifest any more'}: "
+            f"{thousands(part.prompts_with_rows)} with rows, {thousands(part.failed)} failed, "
+            f"{thousands(part.invalid)} invalid; {plural(part.rows, 'row')}, "
+            f"{compact(part.exportable_tokens)} tokens can be exported"
+        )
+    yield from (f"    {label} is not among them" for label in runs.missing)
+    for each in doubled:
+        yield (
+            f"✗ {safe_text(each.first)} and {safe_text(each.second)} both hold "
+            f"{plural(each.rows, 'row')}, such as {safe_text(each.example)}"
+        )
+    if not doubled:
+        yield "✓ no row is in two of them"
+
+
+def _heading(run: OpenRun) -> str:
+    return f"{run.label} in {run.folder}" if run.count > 1 else run.label
 
 
 def _record(report: Report) -> dict[str, Any]:

@@ -82,7 +82,9 @@ def test_only_max_length_and_shards(desk: Desk, tmp_path: Path) -> None:
     assert record["clipped_rows"] > 0
     assert [file["rows"] for file in record["files"]][:-1] == [50] * (len(record["files"]) - 1)
     assert not out.exists()
-    assert export(desk, out, "torchspec", *options[:6], "--json").summary["left_out"]["too_long"]
+    assert export(desk, out, "torchspec", *options[:6], "--json", "--force").summary["left_out"][
+        "too_long"
+    ]
     assert out.exists()
 
 
