@@ -174,7 +174,11 @@ class EngineThread:
         """The session ends by a refusal or by a fault of ours."""
         self.error = error
         self._snapshot = refused(self._snapshot, error, self._clock.wall(), self.exit_code)
-        write_early_end(self._plan.folder, self._snapshot, begun=self._session is not None)
+        self._write_early_end(begun=self._session is not None)
+
+    def _write_early_end(self, *, begun: bool) -> None:
+        if self._owned():
+            write_early_end(self._plan.folder, self._snapshot, begun=begun)
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -222,7 +226,7 @@ class EngineThread:
                 raise
             wall, code = self._clock.wall(), int(ExitCode.INTERRUPTED)
             self._snapshot = left_early(self._snapshot, origin, wall, code)
-            write_early_end(self._plan.folder, self._snapshot, begun=False)
+            self._write_early_end(begun=False)
             return None
         finally:
             beating.cancel()

@@ -55,6 +55,11 @@ class Sink:
         """The first exception of a `done` callback; writing goes on, `run` raises it at its end."""
 
     @property
+    def owned(self) -> bool:
+        """Whether the run directory is still this run's."""
+        return self._owned()
+
+    @property
     def trouble(self) -> str:
         """Why nothing can be written at present; empty while all is well."""
         return self._write_trouble or self._stalled() or self._sync_trouble
@@ -155,7 +160,7 @@ class Sink:
             path = self._folder / name
             if not self._folder.is_dir():
                 raise FileNotFoundError(2, "the run directory has vanished")
-            if not self._owned():
+            if not self.owned:
                 raise FileExistsError(17, "the run directory now belongs to another run")
             path.parent.mkdir(exist_ok=True)
             file = await aiofiles.open(path, "ab", buffering=0, executor=self._writer)

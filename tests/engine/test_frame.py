@@ -21,7 +21,7 @@ from engine.frame import Framer, dataset_status, status
 from engine.outlook import within_cap
 from engine.plan import EndpointFacts, Options
 from engine.publish import HISTORY_S, STATUS_S, Publisher
-from engine.rundir import HISTORY, STATUS, read_json
+from engine.rundir import HISTORY, LOCK, STATUS, hold, read_json
 from engine.session import Session
 from engine.snapshot import DatasetView, Snapshot
 from engine.steering import apply
@@ -323,6 +323,23 @@ async def test_a_status_that_cannot_be_written_ends_nothing(tmp_path: Path) -> N
         snapshot = await publisher.next()
         assert snapshot.heartbeat_at == EPOCH
         assert (await publisher.last()).run == "story"
+
+
+async def test_a_folder_that_another_run_has_taken_gets_no_heartbeat_of_ours(
+    tmp_path: Path,
+) -> None:
+    async with session_of(tmp_path, TWO, ROWS) as session:
+        folder = session.plan.folder
+        with hold(folder, "2026-11-30T14:03:22.125Z") as owned:
+            session.sink._owned = owned
+            publisher = Publisher(session, framer(session), lambda: 0.0)
+            await publisher.last()
+            assert read_json(folder / STATUS) is not None
+            (folder / STATUS).unlink()
+            (folder / LOCK).unlink()
+            with hold(folder, "2026-11-30T14:05:00.000Z"):
+                await publisher.last()
+                assert not (folder / STATUS).exists()
 
 
 def test_a_snapshot_is_immutable() -> None:
