@@ -103,12 +103,17 @@ def _sampled(plan: Plan, dataset: DatasetPlan) -> _Sample:
 
 
 def _offer(facts: EndpointFacts) -> Offer:
-    asked, written = facts.prompt_usd, facts.completion_usd
-    low_asked, low_written = facts.cheapest_prompt_usd, facts.cheapest_completion_usd
     return Offer(
-        prompt_usd=None if asked is None else (low_asked or asked, asked),
-        completion_usd=None if written is None else (low_written or written, written),
+        prompt_usd=_span(facts.cheapest_prompt_usd, facts.prompt_usd),
+        completion_usd=_span(facts.cheapest_completion_usd, facts.completion_usd),
     )
+
+
+def _span(low: float | None, high: float | None) -> tuple[float, float] | None:
+    """A price from the cheapest host's, which may be nothing, to the dearest's."""
+    if high is None:
+        return None
+    return (high if low is None else low), high
 
 
 def _pilot(plan: Plan, dataset: DatasetPlan, stats: DatasetStats) -> Pilot:

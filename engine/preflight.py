@@ -124,7 +124,7 @@ def _dearest(prices: Iterable[float | None]) -> float | None:
 
 
 def _cheapest(prices: Iterable[float | None]) -> float | None:
-    return min((usd for usd in prices if usd), default=None)
+    return min((usd for usd in prices if usd is not None), default=None)
 
 
 def find_model(entries: list[Mapping[str, Any]], model: str) -> Mapping[str, Any] | None:

@@ -83,3 +83,10 @@ async def test_rows_on_disk_are_measured_and_their_cost_is_in_the_total(tmp_path
         found = forecasts(session.plan, session.stats.datasets)[""]
     assert found.usd_low == pytest.approx(0.5 + 20 * 1000 * 5e-6, rel=0.02)
     assert found.usd_high == pytest.approx(0.5 + 20 * 1000 * 1e-5, rel=0.02)
+
+
+async def test_a_host_that_asks_nothing_is_the_low_end(tmp_path: Path) -> None:
+    free = replace(SPAN, cheapest_prompt_usd=0.0, cheapest_completion_usd=0.0)
+    found = (await reckoned(tmp_path, facts=free))[""]
+    assert found.usd_low == 0.0
+    assert found.usd_high == (await reckoned(tmp_path))[""].usd_high
