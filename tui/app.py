@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import traceback
@@ -13,53 +12,59 @@ from typing import ClassVar
 from rich.console import RenderableType
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
-from textual.binding import BindingType
+from textual.binding import BindingType, Keymap
 from textual.screen import Screen
 
 import themes
 from engine import format as fmt
 from engine.clock import Clock, SystemClock
-from engine.commands import Drain, Stop
 from engine.errors import ExitCode
 from engine.handle import RunHandle
 from engine.snapshot import Snapshot
-from tui import keys, questions
+from tui import keys
 from tui.desk import Desk
 from tui.draw.title import title
 from tui.driver import PatientDriver
+from tui.governor import DEFAULT_KB
 from tui.helm import Helm
+from tui.interrupts import Interrupts, SignalBox
+from tui.link import STALL_S, Link
 from tui.palette import Palette
 from tui.parting import Exits, Left, Parting
+from tui.screens.dialogs import Standing
 from tui.screens.overview import OverviewScreen
 from tui.screens.steered import Steered
 from tui.signals import routed
 from tui.thrift import TightUpdate
 from tui.widgets.canvas import Canvas
 
-REPEAT_S = 0.5
-"""A second ctrl+c within this time is the first one's key repeat, not an order to stop."""
-STALL_S = 2.0
-"""Seconds of a stalled terminal that are worth a message."""
-NAME_S = 2.0
-"""Seconds between two looks at what the terminal's title should be."""
+EFFECT_S = (0.3, 0.8)
+"""When an order's effect is in the snapshot, which is made four times a second; then also late."""
 OnEnd = Callable[[Snapshot], bool]
 
 
-def run_app(handle: RunHandle, *, theme: str, fps: float = 2.0, on_end: OnEnd | None = None) -> int:
+def run_app(
+    handle: RunHandle,
+    *,
+    theme: str,
+    fps: float = 2.0,
+    on_end: OnEnd | None = None,
+    bandwidth_kb: float = DEFAULT_KB,
+) -> int:
     """Show the run until the user leaves; blocks the main thread and restores the terminal.
 
     When the run ends by itself the screen stays with the result, unless `on_end` (called once, with
     the last snapshot) returns True. Returns the run's exit code, or ExitCode.INTERNAL if the screen
     itself failed. Raises themes.ThemeError for an unknown theme.
     """
-    left = show(handle, theme=theme, fps=fps, on_end=on_end)
+    left = show(handle, theme=theme, fps=fps, on_end=on_end, bandwidth_kb=bandwidth_kb)
     if left.parting is Parting.CRASHED:
         return ExitCode.INTERNAL
     code = handle.snapshot().exit_code
     return ExitCode.INTERRUPTED if code is None else code
 
 
-def show(
+def show(  # noqa: PLR0913 - what a person may choose of a screen, each by its name
     handle: RunHandle,
     *,
     theme: str,
@@ -68,10 +73,13 @@ def show(
     greeting: str = "",
     on_end: OnEnd | None = None,
     ascii: bool = False,  # noqa: A002 - the word that people know
+    bandwidth_kb: float = DEFAULT_KB,
+    keymap: Keymap | None = None,
 ) -> Left:
     """Show the run until the screen is left in one way or another; restores the terminal.
 
-    `greeting` is the first message. Call it in the main thread: SIGINT, SIGTERM and SIGHUP are
+    `greeting` is the first message; `bandwidth_kb` in kilobytes per second, see tui.governor;
+    `keymap` as tui.keymap loads it. Call it in the main thread: SIGINT, SIGTERM and SIGHUP are
     the screen's for as long as it is there.
     """
     app = EaglegenApp(
@@ -82,6 +90,8 @@ def show(
         exits=exits,
         greeting=greeting,
         ascii=ascii,
+        bandwidth_kb=bandwidth_kb,
+        keymap=keymap,
     )
     with routed(app.signalled, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         try:
@@ -103,7 +113,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
     TITLE = "eaglegen-tui"
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as above
         self,
         handle: RunHandle,
         *,
@@ -114,6 +124,8 @@ class EaglegenApp(App[None], inherit_bindings=False):
         exits: Exits | None = None,
         greeting: str = "",
         ascii: bool = False,  # noqa: A002 - the option's name
+        bandwidth_kb: float = DEFAULT_KB,
+        keymap: Keymap | None = None,
     ) -> None:
         # NO_COLOR counts when it is not empty (no-color.org)
         loaded = themes.load("mono" if os.environ.get("NO_COLOR") else theme)
@@ -121,23 +133,26 @@ class EaglegenApp(App[None], inherit_bindings=False):
         self.palette = Palette(loaded, ascii=ascii)
         self.set_class(ascii, "ascii")
         self.handle = handle
-        self.helm = Helm(handle, clock or SystemClock(), self._answered)
+        clock = clock or SystemClock()
+        remote = exits is not None and exits.remote
+        # attached screens share the socket's origin with `control`
+        self.helm = Helm(handle, clock, self._answered, own="" if remote else "screen")
+        # a line's own time is real time, also where `clock` plays a tape
+        self.link = Link(
+            lambda: self.driver_of_terminal, SystemClock(), fps=fps, bandwidth_kb=bandwidth_kb
+        )
+        self.set_keymap(keymap or {})
         self._fps = fps
         self._on_end = on_end
         self._leaving = False
         self._end_seen = False
         self._mouse_on = False
         self.exits = exits or Exits()
-        self.missed: list[int] = []
-        """Signals that came before the screen was there, or after."""
         self._greeting = greeting
         self._parting: Parting | None = None
         self._summary = False
-        self._own_loop: asyncio.AbstractEventLoop | None = None
-        self._name_due = 0.0
-        self._interrupts = 0
-        self._interrupted_at: float | None = None
-        self._stalled_at: float | None = None
+        self._signals = SignalBox(self._obey)
+        self._interrupts = Interrupts(self.helm, self.exits)
         translated = self.palette.textual()
         self.register_theme(translated)
         self.theme = translated.name
@@ -151,7 +166,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
         """Start to poll."""
         if self._greeting:
             self.helm.say(self._greeting)
-        self._listen()
+        self._signals.listen()
         self.set_interval(1 / self._fps, self.poll)
         self.call_after_refresh(self.poll)
 
@@ -159,24 +174,35 @@ class EaglegenApp(App[None], inherit_bindings=False):
         """Draw the newest snapshot, and see whether the run has ended."""
         if not self.is_running:
             return
-        if self._hung_up():
+        if self.link.hung_up:
             self.depart(Parting.LOST)
             return
         self._catch_up()
-        self._redraw()
-        self._name_terminal()
+        self._look_around()
+        if self.link.frame_due():
+            self._redraw()
+        self.link.name(lambda: title(self.helm.snapshot()))
         if not self.handle.ended:
             return
         if not self._end_seen:
             self._end_seen = True
+            self._redraw()
             self._say_loss()
             asked = self._on_end is not None and self._on_end(self.handle.snapshot())
             self._leaving = self._leaving or asked
         if self._leaving:
             self.exit()
 
+    def _look_around(self) -> None:
+        """Say what others ordered; close a question that has answered itself."""
+        self.helm.overhear(self.handle.snapshot())
+        if isinstance(self.screen, Standing):
+            self.screen.close_if_moot()
+
     def _redraw(self) -> None:
         """Draw the full screen that is on top; dialogs stand over it."""
+        if not self.is_running:
+            return
         full = [screen for screen in self.screen_stack if isinstance(screen, Steered)]
         if full:
             full[-1].refresh_view()
@@ -191,6 +217,8 @@ class EaglegenApp(App[None], inherit_bindings=False):
     def _answered(self) -> None:
         if self.is_running:
             self._redraw()
+            for seconds in EFFECT_S:
+                self.set_timer(seconds, self._redraw)
 
     def _leave(self) -> None:
         """Close as soon as the run has ended."""
@@ -205,7 +233,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
         """How the screen was left; valid once it is gone."""
         parting = self._parting or Parting.ENDED
         if self.return_code and self._parting is None:
-            parting = Parting.LOST if self._hung_up() else Parting.CRASHED
+            parting = Parting.LOST if self.link.hung_up else Parting.CRASHED
         return Left(parting, self._summary)
 
     def depart(self, parting: Parting, *, summary: bool = False) -> None:
@@ -222,40 +250,26 @@ class EaglegenApp(App[None], inherit_bindings=False):
         traceback.print_exception(error)
 
     def action_interrupt(self) -> None:
-        """The key: drain; a second time stop at once (DESIGN §5, exit code 130)."""
+        """The key: drain; a second time stop at once."""
         if self.exits.remote:
             self._overview.action_leave()
-            return
-        now = self.helm.clock.monotonic()
-        before, self._interrupted_at = self._interrupted_at, now
-        if before is None or now - before >= REPEAT_S:
-            self._interrupt()
-
-    def _interrupt(self) -> None:
-        helm = self.helm
-        if self.handle.ended:
-            self._leave()
-            return
-        self._leaving = True
-        self._interrupts += 1
-        if self._interrupts == 1 and helm.snapshot().state != "draining":
-            helm.order(Drain())
-        elif self._interrupts == 1:
-            stake = questions.at_stake(helm.snapshot())
-            helm.say(f"already draining; ctrl+c again stops at once: {stake}", "warn")
-        elif self._interrupts == 2:  # noqa: PLR2004 - the second one
-            helm.order(Stop())
         else:
-            self.exits.abandon()
-        self._redraw()
+            self._interrupt(self._interrupts.pressed)
+
+    def _interrupt(self, how: Callable[[], None]) -> None:
+        self._leave()
+        if not self.handle.ended:
+            how()
+            self._redraw()
 
     def signalled(self, number: int) -> None:
-        """Take a signal in the main thread, between two instructions of whatever runs there."""
-        loop = self._own_loop
-        if loop is None or loop.is_closed():
-            self.missed.append(number)
-        else:
-            loop.call_soon_threadsafe(self._obey, number)
+        """Take a signal in the main thread."""
+        self._signals.take(number)
+
+    @property
+    def missed(self) -> list[int]:
+        """Signals that came before the screen was there, or after."""
+        return self._signals.missed
 
     def _obey(self, number: int) -> None:
         """SIGTERM would leave the alternate screen on (textual#5140); here it means ctrl+c."""
@@ -264,13 +278,7 @@ class EaglegenApp(App[None], inherit_bindings=False):
         elif self.exits.remote:
             self.depart(Parting.AWAY)
         else:
-            self._interrupt()
-
-    def _listen(self) -> None:
-        self._own_loop = asyncio.get_running_loop()
-        early, self.missed = self.missed, []
-        for number in early:
-            self._obey(number)
+            self._interrupt(self._interrupts.step)
 
     # how it looks
 
@@ -295,10 +303,14 @@ class EaglegenApp(App[None], inherit_bindings=False):
 
     # the terminal
 
+    def measured(self) -> list[tuple[str, str]]:
+        """What the screen has cost so far, for the help."""
+        return self.link.measured()
+
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         """Textual's way to the terminal, with updates made small (tui.thrift)."""
-        if self._behind():
-            self._stalled_at = self._stalled_at or self.helm.clock.monotonic()
+        if self.link.behind:
+            self.link.refused()
             return
         if isinstance(renderable, ChopsUpdate | LayoutUpdate):
             renderable = TightUpdate(renderable)
@@ -309,27 +321,11 @@ class EaglegenApp(App[None], inherit_bindings=False):
         """The driver, where there is a terminal."""
         return self._driver if isinstance(self._driver, PatientDriver) else None
 
-    def _behind(self) -> bool:
-        driver = self.driver_of_terminal
-        return driver is not None and driver.behind
-
-    def _hung_up(self) -> bool:
-        driver = self.driver_of_terminal
-        return driver is not None and driver.gone
-
-    def _name_terminal(self) -> None:
-        driver, now = self.driver_of_terminal, self.helm.clock.monotonic()
-        if driver is not None and now >= self._name_due and not driver.behind:
-            self._name_due = now + NAME_S
-            driver.name_terminal(title(self.helm.snapshot()))
-
     def _catch_up(self) -> None:
         """One full repaint once a stalled terminal reads again."""
-        since = self._stalled_at
-        if since is None or self._behind():
+        away = self.link.back_after()
+        if away is None:
             return
-        self._stalled_at = None
-        away = self.helm.clock.monotonic() - since
         if away >= STALL_S:
             text = f"the terminal stalled for {fmt.duration(away)}; the engine went on"
             self.helm.say(text, "warn")

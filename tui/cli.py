@@ -10,6 +10,7 @@ import typer
 
 from engine.errors import EaglegenError, ExitCode
 from engine.format import safe_text
+from tui.signals import ending_early
 
 app = typer.Typer(
     name="eaglegen-tui",
@@ -22,10 +23,28 @@ app = typer.Typer(
 )
 
 RunDir = Annotated[Path, typer.Argument(help="The run directory.", show_default=False)]
+RunDirs = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN_DIR...",
+        help="A run directory, several taken as one (shards), or the folder of all shards.",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 Theme = Annotated[str | None, typer.Option(help="Colour theme of the screen.")]
+Fps = Annotated[
+    float | None, typer.Option(min=0.1, max=10, help="Frames per second of the screen.")
+]
+Bandwidth = Annotated[
+    float | None,
+    typer.Option(min=0.1, metavar="KB", help="Most kilobytes per second for the screen (8)."),
+]
+Ascii = Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters only.")]
 Headless = Annotated[bool, typer.Option("--headless", help="No screen: lines on stderr.")]
-Interval = Annotated[float | None, typer.Option(help="Seconds between progress lines.")]
+Interval = Annotated[
+    float | None, typer.Option(min=0.01, max=86_400, help="Seconds between progress lines.")
+]
 
 _FORMATS = (
     "specforge, speculators (token ids), specforge-text, torchspec, modelopt, eagle, angelslim, "
@@ -55,7 +74,7 @@ def start(
 
 
 @app.command()
-def demo(
+def demo(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
     scale: Annotated[
         float | None, typer.Option(help="Share of the story's 37,774 prompts.")
     ] = None,
@@ -64,12 +83,16 @@ def demo(
     json: Json = False,
     interval: Interval = None,
     theme: Theme = None,
+    fps: Fps = None,
+    bandwidth: Bandwidth = None,
+    ascii: Ascii = False,  # noqa: A002 - the option's name
 ) -> None:
     """The main job on an embedded provider: six datasets, a rate-limit burst, two minutes."""
     from tui.demo.run import run_demo
-    from tui.jobs import Watching
+    from tui.jobs import Look, Watching
 
-    watching = Watching(headless=headless, as_json=json, interval_s=interval, theme=theme)
+    look = Look(theme, fps, bandwidth, ascii)
+    watching = Watching(headless=headless, as_json=json, interval_s=interval, look=look)
     raise typer.Exit(run_demo(scale=scale, output=output, watching=watching))
 
 
@@ -80,6 +103,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
     json: Json = False,
     interval: Interval = None,
     theme: Theme = None,
+    fps: Fps = None,
+    bandwidth: Bandwidth = None,
+    ascii: Ascii = False,  # noqa: A002 - the option's name
     only: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeatable.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Ceiling in flight.")] = None,
     output: Annotated[Path | None, typer.Option(help="The run directory.")] = None,
@@ -87,7 +113,22 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
     limit: Annotated[
         int | None, typer.Option(min=1, help="Pilot: the first N of each dataset.")
     ] = None,
-    shard: Annotated[str | None, typer.Option(help="I/N: this share, dealt by content.")] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="I/N, I from 1 to N: this share, dealt by content, in OUTPUT/shard-I-of-N.",
+            metavar="I/N",
+        ),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="[ADDRESS]",
+            help="Workers placed by Ray, each with a shard; no ADDRESS: a Ray of this host.",
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="With --ray: how many, for good.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Failed ones too.")] = False,
     allow_short: Annotated[
         bool, typer.Option("--allow-short", help="Take sources that hold fewer rows.")
@@ -101,7 +142,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
 ) -> None:
     """Run a manifest, or go on with it where it ended."""
     from engine.plan import Options
-    from tui.jobs import Watching, parse_shard, run_manifest
+    from tui.jobs import Look, Watching, parse_shard, run_manifest
 
     options = Options(
         only=tuple(only or ()),
@@ -114,7 +155,13 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
         allow_short=allow_short,
         max_error_rate=max_error_rate,
     )
-    watching = Watching(headless, json, interval, theme, notify)
+    look = Look(theme, fps, bandwidth, ascii)
+    watching = Watching(headless, json, interval, look, notify)
+    if ray is not None or workers is not None:
+        from tui.fleet import run_on_ray
+
+        code = run_on_ray(manifest, options, watching, address=ray, workers=workers)
+        raise typer.Exit(code)
     raise typer.Exit(run_manifest(manifest, options, watching))
 
 
@@ -153,23 +200,60 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN �
 
 
 @app.command()
-def status(run_dir: RunDir, json: Json = False) -> None:
+def status(run_dir: RunDirs, json: Json = False) -> None:
     """The state of a live or ended run, with the age of its heartbeat."""
-    from tui.status import show_status
+    from tui.status import show_statuses
 
-    raise typer.Exit(show_status(run_dir, as_json=json))
+    raise typer.Exit(show_statuses(run_dir, as_json=json))
 
 
 @app.command()
 def attach(
-    run_dir: RunDir,
+    run_dir: RunDirs,
     read_only: Annotated[bool, typer.Option("--read-only", help="Look, send nothing.")] = False,
     theme: Theme = None,
+    fps: Fps = None,
+    bandwidth: Bandwidth = None,
+    ascii: Ascii = False,  # noqa: A002 - the option's name
 ) -> None:
     """The full screen on a run that another process does."""
-    from tui.control import attach as follow
+    from tui.control import attach_all as follow
+    from tui.jobs import Look
 
-    raise typer.Exit(follow(run_dir, read_only=read_only, theme=theme))
+    look = Look(theme, fps, bandwidth, ascii)
+    raise typer.Exit(follow(run_dir, read_only=read_only, look=look))
+
+
+@app.command()
+def replay(
+    run_dir: RunDir,
+    speed: Annotated[
+        float, typer.Option(min=0.1, max=36_000, help="Recorded seconds per second.")
+    ] = 10.0,
+    theme: Theme = None,
+    fps: Fps = None,
+    bandwidth: Bandwidth = None,
+    ascii: Ascii = False,  # noqa: A002 - the option's name
+) -> None:
+    """An ended run again, or a live one's past, on the same screen: space, + -, arrows."""
+    from tui.jobs import Look
+    from tui.replay import replay as play
+
+    raise typer.Exit(play(run_dir, speed=speed, look=Look(theme, fps, bandwidth, ascii)))
+
+
+@app.command()
+def report(
+    run_dir: RunDir,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The HTML file (RUN_DIR/report.html).")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite any file.")] = False,
+) -> None:
+    """One self-contained HTML page about a run, live or ended, to attach to a ticket."""
+    from tui.report.command import report as write
+
+    raise typer.Exit(write(run_dir, out, force=force))
 
 
 @app.command()
@@ -185,7 +269,7 @@ def control(
 
 
 @app.command()
-def verify(run_dir: RunDir, json: Json = False) -> None:
+def verify(run_dir: RunDirs, json: Json = False) -> None:
     """Audit the rows on disk: ids, counts, doubles, torn lines, totals."""
     from tui.verify import verify as audit
 
@@ -194,7 +278,7 @@ def verify(run_dir: RunDir, json: Json = False) -> None:
 
 @app.command()
 def export(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
-    run_dir: RunDir,
+    run_dir: RunDirs,
     to: Annotated[str, typer.Option("--to", help=_FORMATS, show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="The file to write.", show_default=False)],
     only: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeatable.")] = None,
@@ -227,6 +311,15 @@ def export(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN 
 
 
 @app.command()
+def keys() -> None:
+    """The screen's keys as they are, as TOML: what a keys.toml of your own starts from."""
+    from tui import keymap
+
+    typer.echo(f"# {keymap.path()}: name what you want to change; the rest stays as it is.")
+    typer.echo(keymap.as_toml(keymap.load()), nl=False)
+
+
+@app.command()
 def init(
     folder: Annotated[Path, typer.Argument(help="Where to write.", metavar="DIR")] = Path(),
 ) -> None:
@@ -241,7 +334,7 @@ def init(
 
 @app.command()
 def simulate(
-    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8787,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = 8787,
     scenario: Annotated[str | None, typer.Option(help="A TOML file or a built-in name.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="Append each charge here.")] = None,
     seed: Annotated[int | None, typer.Option(help="Overrides the scenario's seed.")] = None,
@@ -253,10 +346,23 @@ def simulate(
     raise typer.Exit(serve(port, scenario, where, seed, False))
 
 
+def _with_address(arguments: list[str]) -> list[str]:
+    """`--ray` by itself means a Ray of this host; Typer has no option with an optional value."""
+    given = list(arguments)
+    for place, word in enumerate(arguments):
+        after = arguments[place + 1 : place + 2]
+        if word == "--ray" and (
+            not after or after[0].startswith("-") or after[0].endswith(".toml")
+        ):
+            given[place] = "--ray=local"
+    return given
+
+
 def main() -> None:
     """The console script: errors as one readable sentence, never a traceback with locals."""
     try:
-        app()
+        with ending_early():
+            app(_with_address(sys.argv[1:]))
     except EaglegenError as error:
         # an error may quote a server or a file
         lines = (safe_text(line) for line in str(error).split("\n"))

@@ -28,17 +28,20 @@ _UNTITLED = {"", "dumb", "linux"}
 class PatientDriver(LinuxDriver):
     """Knows its backlog, counts its bytes, and leaves a stalled or dead terminal in time."""
 
-    sent = 0
-    """Characters handed to the terminal so far."""
     _outlet: Outlet | None = None
+    _earlier = 0
     _suspended = False
     _title = ""
 
     def write(self, data: str) -> None:
         """Hand text to the terminal's writer."""
         if self._writer_thread is not None:
-            self.sent += len(data)
             super().write(data)
+
+    @property
+    def written(self) -> int:
+        """Bytes that the terminal has taken so far."""
+        return self._earlier + (0 if self._outlet is None else self._outlet.taken)
 
     @property
     def behind(self) -> bool:
@@ -63,6 +66,7 @@ class PatientDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         """Start, with a way to the terminal of our own."""
+        self._earlier = self.written
         self._outlet = Outlet(2)
         self._file = cast("Any", self._outlet)
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual left it so

@@ -14,10 +14,13 @@ from engine.handle import RunHandle
 from engine.snapshot import Snapshot
 from tui import steering
 from tui.draw.paint import Line, Span
+from tui.overheard import Overheard
 
 FRESH_S = 6.0
 """Seconds for which a message is new."""
 _SLOW_S = 1.0
+_KEPT = 100
+"""Orders that can be taken back, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +32,31 @@ class _Message:
     waiting: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Given:
+    """An order of this screen, and what takes it back: None where nothing does."""
+
+    command: Command
+    back: Command | None
+
+
 class Helm:
     """One viewer's way to the engine; needs a running event loop for its answers."""
 
-    def __init__(self, handle: RunHandle, clock: Clock, answered: Callable[[], None]) -> None:
-        """`answered` is called when an answer has become the message."""
+    def __init__(
+        self, handle: RunHandle, clock: Clock, answered: Callable[[], None], own: str = "screen"
+    ) -> None:
+        """`answered` is called when an answer has become the message.
+
+        `own` is the origin that only this viewer's orders have; empty where others share it.
+        """
         self.handle = handle
         self.clock = clock
         self.wishes = steering.Wishes()
         self._answered = answered
         self._message: _Message | None = None
-        self._back: Command | None = None
+        self._given: list[_Given] = []
+        self._overheard = Overheard(own)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def snapshot(self) -> Snapshot:
@@ -57,10 +74,14 @@ class Helm:
 
     def order(self, command: Command) -> None:
         """Send a command; its answer replaces the message that says it was sent."""
-        self._back = steering.inverse(command, self.ceiling())
+        given = _Given(command, steering.inverse(command, self.ceiling()))
+        self._given = [*self._given[1 - _KEPT :], given]
+        self._send(command, steering.asked(command), given)
+
+    def _send(self, command: Command, said: str, given: _Given | None) -> None:
         self.wishes.note(command, self.clock.monotonic())
-        self.say(steering.asked(command), "dim", waiting=True)
-        task = asyncio.ensure_future(self._hear(command))
+        self.say(said, "dim", waiting=True)
+        task = asyncio.ensure_future(self._hear(command, given))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -72,25 +93,41 @@ class Helm:
             self.order(decision)
 
     def undo(self) -> None:
-        """Take the last command back, where that can be done; a second time gives it again."""
-        if self._back is None:
-            self.say("nothing to undo", "warn")
-        else:
-            self.order(self._back)
+        """Take the last order back, where that can be done; again: the one before it."""
+        if not self._given:
+            self.say("nothing to undo: no order of this screen is left to take back", "warn")
+            return
+        last = self._given.pop()
+        if last.back is None:
+            before = "; again: the order before it" if self._given else ""
+            self.say(f"cannot be undone: {steering.asked(last.command)}{before}", "warn")
+            return
+        self._send(last.back, f"undo: {steering.asked(last.back)}", None)
 
-    async def _hear(self, command: Command) -> None:
+    def overhear(self, snapshot: Snapshot) -> None:
+        """Say what others ordered, unless an answer to an order of our own is still to come."""
+        if self._tasks:
+            return
+        news = self._overheard.news(snapshot)
+        if news:
+            self.say(news, "accent")
+
+    async def _hear(self, command: Command, given: _Given | None) -> None:
         try:
             answer = await asyncio.wrap_future(self.handle.send(command))
         except EaglegenError as error:
-            self._refused(command, error)
+            self._refused(command, error, given)
         except Exception as error:  # noqa: BLE001 - the engine's fault is a sentence here, not the screen's end
-            self._refused(command, error)
+            self._refused(command, error, given)
         else:
+            self._overheard.answered(answer)
             self.say(fmt.safe_text(answer))
         self._answered()
 
-    def _refused(self, command: Command, error: Exception) -> None:
+    def _refused(self, command: Command, error: Exception, given: _Given | None) -> None:
         self.wishes.refused(command)
+        if given in self._given:
+            self._given.remove(given)
         # only our own errors are written for people; another one's text may hold anything
         known = isinstance(error, EaglegenError)
         reason = str(error) if known else f"a fault ({type(error).__name__})"

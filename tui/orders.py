@@ -10,6 +10,7 @@ from engine.commands import (
     Command,
     Drain,
     ExcludeProvider,
+    IncludeProvider,
     Pause,
     Resume,
     RetryFailed,
@@ -44,6 +45,7 @@ _VERBS: dict[str, _Verb] = {
     "unskip": _Verb(Unskip, "dataset"),
     "retry": _Verb(lambda name: RetryFailed(name or None), "dataset", True),
     "exclude": _Verb(ExcludeProvider, "provider"),
+    "include": _Verb(IncludeProvider, "provider"),
     "go": _Verb(lambda name: Act("go", name), "dataset"),
     "theme": _Verb(lambda name: Act("use_theme", name), "theme"),
     "errors": _Verb(lambda _: Act("failures")),
@@ -96,7 +98,7 @@ def names(kind: str, snapshot: Snapshot) -> list[str]:
         return [view.name for view in snapshot.datasets]
     if kind == "provider":
         return [view.name for view in snapshot.providers]
-    return themes.names() if kind == "theme" else []
+    return [entry.name for entry in themes.listed()] if kind == "theme" else []
 
 
 def _number(name: str, text: str) -> str:

@@ -33,6 +33,8 @@ class Outlet:
         """
         self.gone = False
         """Whether the terminal has been hung up on."""
+        self.taken = 0
+        """Bytes that the terminal has taken."""
         self._open = True
         self._patient = True
         try:
@@ -77,12 +79,14 @@ class Outlet:
         """Write what the terminal takes now, or within `wait_s` seconds; returns how much."""
         try:
             _, ready, _ = select.select([], [self._fd], [], wait_s)
-            return os.write(self._fd, data[: self._chunk]) if ready else 0
+            taken = os.write(self._fd, data[: self._chunk]) if ready else 0
         except BlockingIOError:
             return 0
         except OSError:
             self.gone = True
             return 0
+        self.taken += taken
+        return taken
 
 
 def is_gone(descriptor: int) -> bool:

@@ -115,7 +115,7 @@ def _do(entry: Entry) -> int:
     if entry.act == "attach":
         from tui.control import attach
 
-        return attach(Path(run.folder), read_only=False, theme=None)
+        return attach(Path(run.folder), read_only=False)
     if entry.act == "status":
         from tui.status import show_status
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 
 from engine import format as fmt
 from engine.commands import (
     Command,
     Drain,
     ExcludeProvider,
+    IncludeProvider,
     Pause,
     Resume,
     RetryFailed,
@@ -23,6 +25,14 @@ from tui.draw import words
 _WISH_S = 3.0
 """Seconds for which a wish outlives a snapshot that does not show it yet."""
 _STEPS = (1, 2, 5)
+_OPPOSITES: dict[type[Command], Callable[..., Command]] = {
+    Pause: Resume,
+    Resume: Pause,
+    Skip: Unskip,
+    Unskip: Skip,
+    ExcludeProvider: IncludeProvider,
+    IncludeProvider: ExcludeProvider,
+}
 
 
 def step_of(ceiling: int) -> int:
@@ -107,18 +117,10 @@ def skipping(view: DatasetView) -> Command | str:
 
 def inverse(command: Command, ceiling: int) -> Command | None:
     """What takes a command back; `ceiling` is the one before it. None where nothing does."""
-    match command:
-        case Pause(dataset):
-            return Resume(dataset)
-        case Resume(dataset):
-            return Pause(dataset)
-        case Skip(dataset):
-            return Unskip(dataset)
-        case Unskip(dataset):
-            return Skip(dataset)
-        case Throttle():
-            return Throttle(ceiling)
-    return None
+    if isinstance(command, Throttle):
+        return Throttle(ceiling)
+    opposite = _OPPOSITES.get(type(command))
+    return None if opposite is None else opposite(*asdict(command).values())
 
 
 def asked(command: Command) -> str:
@@ -142,6 +144,8 @@ def _asked_of(command: Command) -> str:
             return f"taking the skip of {fmt.safe_text(name)} back"
         case ExcludeProvider(name):
             return f"leaving {fmt.safe_text(name)} out"
+        case IncludeProvider(name):
+            return f"letting {fmt.safe_text(name)} answer again"
         case RetryFailed(name):
             return f"retrying the failed prompts of {fmt.safe_text(name) if name else 'the run'}"
     return "working"

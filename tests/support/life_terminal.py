@@ -19,9 +19,33 @@ from pathlib import Path
 
 import pyte
 from e2e_desk import Desk
+from e2e_files import assert_accounted
+
+from engine.rundir import is_held
 
 MAIN = "from tui.cli import main; main()"
 PROMPT = "READY> "
+STALLING = """
+import os, pathlib, threading, tui.app as app
+pause, show = threading.Event(), app.show
+def fill():
+    while not pathlib.Path("fill").exists():
+        pause.wait(0.02)
+    terminal = os.open(os.ttyname(2), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    refused = 0
+    while refused < 50:
+        try:
+            os.write(terminal, b"x" * 64)
+        except BlockingIOError:
+            refused += 1
+            pause.wait(0.01)
+    pathlib.Path("full").touch()
+def full_screen(*run, **how):
+    threading.Thread(target=fill, daemon=True).start()
+    return show(*run, **how)
+app.show = full_screen
+"""
+"""Fills the terminal to the brim as soon as there is a file `fill`."""
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<=>?][0-9;]*(?:\$p|[a-zA-Z])")
 _ALTERNATE = b"\x1b[?1049"
 _PATIENCE_S = 30.0
@@ -86,6 +110,11 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self.fd, keys.encode())
 
+    def resize(self, cells: int, lines: int) -> None:
+        """Another size, as a dragged window has it."""
+        self.screen.resize(lines, cells)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, cells, 0, 0))
+
     def cut(self) -> None:
         """Cut the line, as a closed window or a lost SSH connection does."""
         os.close(self.fd)
@@ -134,6 +163,28 @@ def shell(desk: Desk, **more: str) -> Terminal:
     )
     terminal.until(PROMPT)
     return terminal
+
+
+def finish(desk: Desk) -> None:
+    """No run outlives its test."""
+    if is_held(desk.files.folder):
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            os.kill(desk.files.status()["pid"], signal.SIGKILL)
+        wait_for(lambda: not is_held(desk.files.folder))
+
+
+def rows(desk: Desk, dataset: str = "A") -> int:
+    """Rows that are on disk so far."""
+    return len(desk.files.whole_lines(f"{dataset}/rows.jsonl"))
+
+
+def goes_on_to_its_end(desk: Desk, prompts: int) -> list[str]:
+    """Wait for the end of a run that nobody watches; returns the journal's notes."""
+    wait_for(lambda: not is_held(desk.files.folder))
+    status = desk.files.status()
+    assert (status["state"], status["datasets"][0]["ok"]) == ("done", prompts)
+    assert_accounted(desk.files)
+    return [note["text"] for note in desk.files.events("note")]
 
 
 def wait_for(happened: Callable[[], object]) -> None:

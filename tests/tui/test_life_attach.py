@@ -72,6 +72,7 @@ def test_a_viewer_steers_leaves_and_comes_back(
     assert b"\x1b[?1049l" in terminal.sent
     assert not run.ended
     assert orders(desk) == ["pause"]
+    assert desk.run("attach", "out").err.startswith("eaglegen-tui: attach needs a terminal")
     again = attach("--read-only")
     again.until("PAUSED", "read-only: no key sends anything; since you looked")
     again.press("P")
@@ -80,6 +81,32 @@ def test_a_viewer_steers_leaves_and_comes_back(
     assert again.end() == 0
     assert orders(desk) == ["pause"]
     assert not run.ended
+
+
+def test_an_order_from_a_script_is_told_on_every_screen(
+    desk: Desk, attach: Callable[..., Terminal]
+) -> None:
+    own = command(desk, "run", "manifest.toml")
+    try:
+        own.until("RUNNING")
+        other = attach()
+        other.until("RUNNING")
+        assert desk.run("control", "out", "throttle", "3").code == 0
+        told = "control or another viewer: ceiling now 3 in flight"
+        own.until(told)
+        other.until(told)
+        own.press("-")
+        own.until("ceiling now 2 in flight")
+        assert not own.shows("viewer")
+        other.until("the run's own screen: ceiling now 2 in flight")
+        other.press("u")
+        other.until("nothing to undo")
+        own.press("u")
+        own.until("ceiling now 3 in flight")
+        own.press("qx")
+        assert own.end() == 130
+    finally:
+        own.close()
 
 
 @pytest.mark.slow
@@ -155,13 +182,14 @@ def test_a_run_that_dies_is_said(desk: Desk, attach: Callable[..., Terminal]) ->
     assert "no process does this run" in late.err
 
 
-def test_without_a_run_or_a_theme_it_ends_with_2(
-    desk: Desk, attach: Callable[..., Terminal]
-) -> None:
+def test_without_a_run_it_ends_with_2(attach: Callable[..., Terminal]) -> None:
     terminal = attach()
     assert terminal.end() == 2
     assert b"is no run directory" in terminal.sent
-    assert desk.run("attach", "out").err.startswith("eaglegen-tui: attach needs a terminal")
+
+
+@pytest.mark.usefixtures("run")
+def test_an_unknown_theme_ends_with_2(attach: Callable[..., Terminal]) -> None:
     terminal = attach("--theme", "no-such")
     assert terminal.end() == 2
     assert b"unknown theme" in terminal.sent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import termios
@@ -13,7 +12,17 @@ import pytest
 from e2e_desk import Desk
 from e2e_files import RunFiles, assert_accounted
 from e2e_provider import playing, slow
-from life_terminal import PROMPT, Terminal, command, shell, wait_for
+from life_terminal import (
+    PROMPT,
+    STALLING,
+    Terminal,
+    command,
+    finish,
+    goes_on_to_its_end,
+    rows,
+    shell,
+    wait_for,
+)
 
 from engine.rundir import is_held
 from engine.simulator import Simulator
@@ -22,36 +31,14 @@ FLYING = 4
 PROMPTS = 16
 DONE = f"e2e done. {PROMPTS} rows in out"
 CRASHING = """
-import tui.draw.title as title, tui.app as app
+import tui.app as app, tui.link as link
 def broken(snapshot):
     api_key = "sk-" + "secret"
     if snapshot.datasets[0].ok:
         raise RuntimeError("the title is broken")
     return "fine"
-app.title, app.NAME_S = broken, 0.1
+app.title, link.NAME_S = broken, 0.1
 """
-
-STALLING = """
-import os, pathlib, threading, tui.app as app
-pause, show = threading.Event(), app.show
-def fill():
-    while not pathlib.Path("fill").exists():
-        pause.wait(0.02)
-    terminal = os.open(os.ttyname(2), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
-    refused = 0
-    while refused < 50:
-        try:
-            os.write(terminal, b"x" * 64)
-        except BlockingIOError:
-            refused += 1
-            pause.wait(0.01)
-    pathlib.Path("full").touch()
-def full_screen(*run, **how):
-    threading.Thread(target=fill, daemon=True).start()
-    return show(*run, **how)
-app.show = full_screen
-"""
-"""Fills the terminal to the brim as soon as there is a file `fill`."""
 
 
 @pytest.fixture
@@ -81,32 +68,10 @@ def opened() -> Iterator[Callable[[Terminal], Terminal]]:
         terminal.close()
 
 
-def finish(desk: Desk) -> None:
-    """No run outlives its test."""
-    if is_held(desk.files.folder):
-        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-            os.kill(desk.files.status()["pid"], signal.SIGKILL)
-        wait_for(lambda: not is_held(desk.files.folder))
-
-
 def running(desk: Desk, terminal: Terminal) -> None:
     """The screen is there and the first rows are too."""
     terminal.until("RUNNING")
     terminal.read_until(lambda: rows(desk))
-
-
-def rows(desk: Desk) -> int:
-    return len(desk.files.whole_lines("A/rows.jsonl"))
-
-
-def goes_on_to_its_end(desk: Desk) -> list[str]:
-    """Wait for the end of a run that nobody watches; returns the journal's notes."""
-    folder = desk.files.folder
-    wait_for(lambda: not is_held(folder))
-    status = desk.files.status()
-    assert (status["state"], status["datasets"][0]["ok"]) == ("done", PROMPTS)
-    assert_accounted(desk.files)
-    return [note["text"] for note in desk.files.events("note")]
 
 
 def cpu_s(pid: int) -> float:
@@ -133,7 +98,7 @@ def test_detaching_gives_the_prompt_back_and_the_run_goes_on(
     assert {Path(f"/proc/{pid}/fd/{number}").readlink() for number in (1, 2)} == {log}
     terminal.press("exit\n")  # what the shell hangs up on is no longer its own
     terminal.end()
-    assert any("detached by key" in note for note in goes_on_to_its_end(desk))
+    assert any("detached by key" in note for note in goes_on_to_its_end(desk, PROMPTS))
     assert DONE in log.read_text()
     assert b"\x1b[?1049l" in terminal.sent
     assert b"\x1b[23;2t" in terminal.sent
@@ -144,7 +109,7 @@ def test_the_title_carries_name_and_percent(
     desk: Desk, opened: Callable[[Terminal], Terminal]
 ) -> None:
     terminal = opened(command(desk, "run", "manifest.toml"))
-    terminal.until("DONE")
+    terminal.until("q closes")
     terminal.read_until(lambda: terminal.screen.title == "e2e 100% done")
     terminal.press("Q")
     assert terminal.end() == 0
@@ -170,7 +135,8 @@ def test_a_cut_line_leaves_the_run_to_itself(
     spent = cpu_s(pid)
     wait_for(lambda: rows(desk) >= before + 2 * FLYING)
     assert cpu_s(pid) - spent < 0.6  # spinning on a dead terminal takes the whole second
-    assert any("the terminal hung up" in note for note in goes_on_to_its_end(desk))
+    notes = goes_on_to_its_end(desk, PROMPTS)
+    assert any("the run goes on without a screen" in note for note in notes), notes
     assert "e2e done" in (desk.files.folder / "run.log").read_text()
 
 
@@ -182,7 +148,8 @@ def test_a_cut_line_leaves_a_headless_run_to_itself(
     terminal.read_until(lambda: rows(desk))
     terminal.cut()
     assert terminal.wait() == 0
-    assert any("the terminal hung up" in note for note in goes_on_to_its_end(desk))
+    notes = goes_on_to_its_end(desk, PROMPTS)
+    assert any("the run goes on without a screen" in note for note in notes), notes
 
 
 @pytest.mark.slow
@@ -194,7 +161,7 @@ def test_a_parent_that_is_killed_leaves_the_run_to_itself(
     os.kill(terminal.pid, signal.SIGKILL)
     terminal.wait()
     terminal.cut()
-    goes_on_to_its_end(desk)
+    goes_on_to_its_end(desk, PROMPTS)
 
 
 def test_a_killed_run_gives_the_terminal_back(
@@ -247,7 +214,7 @@ def test_a_crash_of_the_screen_leaves_the_run_going_in_lines(
     assert b"the title is broken" in terminal.sent
     assert b"sk-secret" not in terminal.sent
     assert DONE.encode() in terminal.sent
-    goes_on_to_its_end(desk)  # its journal tells of the crash unless the run ended first
+    goes_on_to_its_end(desk, PROMPTS)  # its journal tells of the crash unless the run ended first
 
 
 @pytest.mark.slow

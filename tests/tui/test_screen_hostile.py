@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from detailed_run import detailed
 from rich.cells import cell_len
-from scripted_run import HandClock, ScriptedRun, many
+from scripted_run import HandClock, ScriptedRun, dataset, many
 from textual.screen import Screen
 
 from engine.commands import Pause
+from engine.jsonlines import dump_line
 from engine.snapshot import (
     ErrorLine,
     FailureLine,
@@ -21,6 +24,7 @@ from engine.snapshot import (
 )
 from tui.app import EaglegenApp
 from tui.draw.paint import plain
+from tui.parting import Exits
 from tui.picture import NOW, story
 from tui.widgets.canvas import Canvas
 
@@ -139,6 +143,84 @@ async def test_a_hostile_dataset_s_rows_cannot_be_read_and_nothing_breaks() -> N
             await app.workers.wait_for_complete()
             check_canvases(app.screen, text)
             await pilot.press("escape", "escape")
+
+
+async def test_hostile_prompts_and_replies_are_read_row_by_row(tmp_path: Path) -> None:
+    name = story().datasets[3].name
+    path = tmp_path / name / "rows.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(b"".join(row_of(n, text) for n, text in enumerate(HOSTILE)))
+    newest = replace(detailed().datasets[3].last_rows[0], id=f"{len(HOSTILE) - 1}")
+    run = ScriptedRun(dataset(replace(detailed(), output=str(tmp_path)), 3, last_rows=(newest,)))
+    app = EaglegenApp(run, clock=HandClock())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter", "enter")
+        for number, text in reversed(list(enumerate(HOSTILE))):
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            assert f" {number} " in f" {plain_of(app)} "
+            check_canvases(app.screen, text)
+            await pilot.press("G")
+            check_canvases(app.screen, text)
+            await pilot.press("y", "n")
+
+
+def row_of(number: int, text: str) -> bytes:
+    said = text.replace("\udc80", "?")
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": None}
+    row = {
+        "id": f"{number}",
+        "index": number,
+        "turn": 0,
+        "messages": [{"role": said, "content": said}],
+        "reasoning": said,
+        "content": said,
+        "tool_calls": [{"function": {"name": said, "arguments": said}}],
+        "exactness": "matched",
+        "flags": [said],
+        "finish_reason": said,
+        "model": said,
+        "provider": said,
+        "usage": usage,
+        "attempts": 1,
+        "latency_s": 1.0,
+    }
+    return dump_line(row)
+
+
+def plain_of(app: EaglegenApp) -> str:
+    canvases = [canvas for canvas in app.screen.query(Canvas) if canvas.display]
+    return " ".join(plain(line) for canvas in canvases for line in canvas.lines)
+
+
+async def test_hostile_names_in_the_pickers_and_orders_of_others() -> None:
+    run = ScriptedRun(story())
+    app = EaglegenApp(run, clock=HandClock(), exits=Exits(remote=True))
+    async with app.run_test(size=(80, 24)) as pilot:
+        for number, text in enumerate(HOSTILE):
+            entry = JournalEntry(NOW + number, "command", text, None, "control")
+            snapshot = hostile_details(text)
+            run.advance(replace(snapshot, journal=(entry,)))
+            app.poll()
+            await pilot.pause()
+            check_canvases(app.screen, text)
+            await pilot.press("x")
+            check_dialog(app, text)
+            await pilot.press("enter")
+            check_dialog(app, text)
+            await pilot.press("escape", "r", "y")
+            await pilot.pause()
+            check_canvases(app.screen, text)
+            assert len(app.screen_stack) == 1, text
+
+
+def check_dialog(app: EaglegenApp, text: str) -> None:
+    assert len(app.screen_stack) == 2
+    for canvas in app.screen.query(Canvas):
+        for y, line in enumerate(canvas.lines):
+            assert plain(line).isprintable(), text
+            assert cell_len(plain(line)) <= canvas.content_size.width, text
+            assert canvas.render_line(y).cell_length == canvas.content_size.width, text
 
 
 def check_canvases(screen: Screen[object], text: str) -> None:

@@ -227,7 +227,7 @@ async def test_the_question_keeps_the_dataset_it_named() -> None:
     run = ScriptedRun(story())
     async with at_the_screen(run) as pilot:
         await pilot.press("s")
-        run.advance(dataset(story(), 3, state="done"))
+        run.advance(dataset(story(), 4, state="running"))
         await pilot.press("y")
         await pilot.pause()
         assert run.commands == [Skip("B6_ultrachat")]

@@ -236,7 +236,7 @@ async def test_rows_are_read_older_newer_and_suspects_only(tmp_path: Path) -> No
             "assistant reasoning",
             "Novita, model moonshotai/kimi-k2.5",
             "took 1m 01s, attempt 2, <$0.01",
-            "9 prompt, 1,234 completion as the server counts; no and no ids here",
+            "9 prompt, 1,234 completion as the server counts; no ids here",
         ):
             assert part in shown, part
         assert "answer 27" in await press(pilot, "n", "right")

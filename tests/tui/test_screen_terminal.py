@@ -54,7 +54,7 @@ class Counting(LiveRun):
         return super().snapshot()
 
 run = {kind}(SystemClock())
-code = app.run_app(run, theme="dark", fps={fps})
+code = app.run_app(run, theme="dark", fps={fps}, bandwidth_kb=1e6)
 print("COMMANDS", [type(one).__name__ for one in run.commands], flush=True)
 sys.exit(code)
 """
@@ -199,8 +199,8 @@ def test_a_terminal_that_stops_reading_stops_neither_keys_nor_signals(
         return [int(word) for word in tally.read_text().split()] or [0, 0]
 
     looks = counts()[0]
-    # two looks a frame: about six seconds fill the terminal, the rest is a stall worth a message
-    wait_for(lambda: counts()[0] > looks + 1600)
+    # four looks a frame: about six seconds fill the terminal, the rest is a stall worth a message
+    wait_for(lambda: counts()[0] > looks + 3200)
     os.kill(terminal.pid, signal.SIGTERM)
     wait_for(lambda: counts()[1:] == [1])
     terminal.until(terminal.shows("the terminal stalled for"))

@@ -9,19 +9,21 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from engine.errors import EaglegenError
 from engine.manifest import load_manifest
 from engine.plan import Options, make_plan
-from engine.settings import Settings
+from engine.settings import Settings, load_settings
 from tui.demo.prompts import DemoDataset, write_sources
 from tui.detach import UNTETHERED, tether
-from tui.jobs import Watching, check_theme, perform
+from tui.jobs import Watching, check_look, perform
 
 DEFAULT_SCALE = 0.1
 """3,777 prompts: about two minutes."""
 CONCURRENCY = 200
+_NOT_KEPT = "A demo's folder goes when it ends; `demo --output DIR` keeps it."
 _BUDGET_TOKENS = 20_000_000
 _MANIFEST = """\
 # The demo: the story, {share} of its size, on a local provider.
@@ -59,8 +61,10 @@ def run_demo(*, scale: float | None, output: Path | None, watching: Watching) ->
 
     A demo that was left in the background keeps its folder too.
     """
-    settings = Settings.model_construct()
-    check_theme(watching.theme or settings.theme)
+    settings = watching.look.over(_screen_settings())
+    check_look(settings, watching)
+    if output is None:
+        watching = replace(watching, again=_NOT_KEPT)
     line = tether() if watching.on_screen else UNTETHERED
     began_held = line.held
     with (
@@ -71,6 +75,18 @@ def run_demo(*, scale: float | None, output: Path | None, watching: Watching) ->
         sys.stderr.write(f"demo: provider {base_url}, manifest {path}\n")
         plan = make_plan(load_manifest(path), Options(base_url=base_url))
         return perform(plan, settings, watching, line)
+
+
+def _screen_settings() -> Settings:
+    """How the person likes the screen; no key and no vocabulary of theirs goes into a demo."""
+    told = load_settings(Path.cwd())
+    return Settings.model_construct(
+        theme=told.theme,
+        ascii=told.ascii,
+        fps=told.fps,
+        bandwidth_kb=told.bandwidth_kb,
+        interval_s=told.interval_s,
+    )
 
 
 def write_demo(folder: Path, base_url: str, scale: float) -> Path:

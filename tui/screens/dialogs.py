@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple, TypeVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -15,29 +14,53 @@ from textual.widgets import Input
 
 from engine import format as fmt
 from tui import glyphs
-from tui.draw.keybar import Key, help_lines
-from tui.draw.paint import Line, Span
+from tui.draw.paint import Line, Span, exactly
 from tui.palette import Palette
-from tui.questions import Question
+from tui.questions import ANSWER_KEYS, Question
 from tui.widgets.canvas import Canvas
 
-_INNER = 72
+Answer = TypeVar("Answer")
+INNER = 72
+"""Cells of a dialog's text."""
+_NAME_CELLS = 30
 _FRAME = 4
 """Lines around a dialog's text: its border, and the message and keys below it."""
 _NAMES = {"escape": "esc", "enter": "enter"}
 
 
-def _box(title: str, *, danger: bool = False) -> Vertical:
-    box = Vertical(classes="dialog danger" if danger else "dialog")
-    box.border_title = Content(title)  # a str would be read as markup
-    return box
+def box(title: str, *, danger: bool = False) -> Vertical:
+    """A dialog's frame."""
+    frame = Vertical(classes="dialog danger" if danger else "dialog")
+    frame.border_title = Content(title)  # a str would be read as markup
+    return frame
 
 
-class AskScreen(ModalScreen[str]):
-    """Asks one question; comes back with the answer's word, or with `""` for no."""
+class Standing(ModalScreen[Answer]):
+    """A question that closes by itself, without an answer, once there is nothing to ask.
 
-    def __init__(self, palette: Palette, question: Question) -> None:
+    `moot` says so, and says why on the message line.
+    """
+
+    def __init__(self, moot: Callable[[], bool]) -> None:
         super().__init__()
+        self._moot = moot
+
+    def close_if_moot(self) -> None:
+        """Look again whether the question stands."""
+        if self.is_current and self._moot():
+            self.dismiss(None)
+
+
+class AskScreen(Standing[str]):
+    """Asks one question; comes back with the answer's word, or with `""` for no.
+
+    Bindings, and no handler of keys: they also hear what was typed before the question was there.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding(key, f"press({key!r})") for key in ANSWER_KEYS]
+
+    def __init__(self, palette: Palette, question: Question, moot: Callable[[], bool]) -> None:
+        super().__init__(moot)
         self._palette = palette
         self._question = question
 
@@ -50,8 +73,8 @@ class AskScreen(ModalScreen[str]):
         canvas = Canvas(self._palette)
         canvas.styles.height = len(lines)
         canvas.paint(lines)
-        title = self._palette.text(fmt.clip(self._question.title, _INNER - 2))
-        with _box(title, danger=self._question.danger):
+        title = self._palette.text(fmt.clip(self._question.title, INNER - 2))
+        with box(title, danger=self._question.danger):
             yield canvas
 
     def _answers(self) -> list[Line]:
@@ -62,27 +85,26 @@ class AskScreen(ModalScreen[str]):
                     "accent",
                     True,
                 ),
-                Span(fmt.clip(choice.text, _INNER - 10)),
+                Span(fmt.clip(choice.text, INNER - 10)),
             )
             for choice in self._question.choices
         ]
 
-    def on_key(self, event: events.Key) -> None:
-        """Take an answer's key; nothing else does anything while the question stands."""
-        event.stop()
+    def action_press(self, key: str) -> None:
+        """Take an answer's key; the others do nothing while the question stands."""
         for choice in self._question.choices:
-            if event.key in choice.keys:
+            if key in choice.keys:
                 self.dismiss(choice.answer)
                 return
 
 
-class NumberScreen(ModalScreen[int | None]):
+class NumberScreen(Standing[int]):
     """Asks for a whole number of at least 1."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back")]
 
-    def __init__(self, palette: Palette, title: str, note: str) -> None:
-        super().__init__()
+    def __init__(self, palette: Palette, title: str, note: str, moot: Callable[[], bool]) -> None:
+        super().__init__(moot)
         self._palette = palette
         self._title = title
         self._note = note
@@ -90,7 +112,7 @@ class NumberScreen(ModalScreen[int | None]):
     def compose(self) -> ComposeResult:
         """The box with the field."""
         note = Canvas(self._palette, name="note")
-        note.paint([(Span(fmt.clip(self._note, _INNER), "dim"),)])
+        note.paint([(Span(fmt.clip(self._note, INNER), "dim"),)])
         keys = Canvas(self._palette)
         keys.paint(
             [
@@ -102,7 +124,7 @@ class NumberScreen(ModalScreen[int | None]):
                 )
             ]
         )
-        with _box(self._title):
+        with box(self._title):
             yield note
             entry = Input(restrict=r"[0-9,_]*", max_length=9, compact=True)
             entry.cursor_blink = False
@@ -153,7 +175,7 @@ class LineScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """The box with the field."""
-        with _box(self._palette.text(self._title)):
+        with box(self._palette.text(self._title)):
             if self._complete is not None:
                 yield Canvas(self._palette, name="offers")
             with Horizontal(classes="line"):
@@ -192,7 +214,15 @@ class LineScreen(ModalScreen[str | None]):
         if self._complete is not None:
             _, offers = self._complete(self.query_one(Input).value)
             shown = "  ".join(fmt.safe_text(offer) for offer in offers)
-            self.query_one("#offers", Canvas).paint([(Span(fmt.clip(shown, _INNER), "dim"),)])
+            self.query_one("#offers", Canvas).paint([(Span(fmt.clip(shown, INNER), "dim"),)])
+
+
+class Item(NamedTuple):
+    """One of a few to pick: safe texts; `fault` marks what cannot be taken."""
+
+    name: str
+    called: str
+    fault: bool = False
 
 
 class PickScreen(ModalScreen[str | None]):
@@ -209,17 +239,17 @@ class PickScreen(ModalScreen[str | None]):
         self,
         palette: Palette,
         title: str,
-        items: Sequence[tuple[str, str]],
-        current: str,
-        shown: Callable[[str], None],
+        items: Sequence[Item],
+        current: str = "",
+        shown: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`items` are names and what they are called."""
+        """`current` is the name under the cursor at first."""
         super().__init__()
         self._palette = palette
         self._title = title
         self._items = items
         self._shown = shown
-        names = [name for name, _ in items]
+        names = [item.name for item in items]
         self._place = names.index(current) if current in names else 0
         self._canvas = Canvas(palette)
 
@@ -227,70 +257,31 @@ class PickScreen(ModalScreen[str | None]):
         """The box with one line per item, and the keys."""
         self._canvas.styles.height = len(self._items) + 2
         self._draw()
-        with _box(self._palette.text(self._title)):
+        with box(self._palette.text(self._title)):
             yield self._canvas
 
     def _draw(self) -> None:
         lines: list[Line] = []
-        for place, (name, called) in enumerate(self._items):
+        column = min(_NAME_CELLS, 2 + max(fmt.width(item.name) for item in self._items))
+        for place, item in enumerate(self._items):
             here = place == self._place
             mark = glyphs.CURSOR if here else " "
-            lines.append(
-                (
-                    Span(f"{mark} ", "accent", True),
-                    Span(fmt.pad(name, 16), "text", here),
-                    Span(called, "dim"),
-                )
+            entry: Line = (
+                Span(f"{mark} ", "accent", True),
+                Span(fmt.pad(item.name, column), "text", here),
+                Span(item.called, "warn" if item.fault else "dim"),
             )
+            lines.append(exactly(entry, INNER))
         keys = (("j k ", "choose   "), ("enter ", "take   "), ("esc ", "back"))
-        spans = [span for key, what in keys for span in (Span(key, "accent", True), Span(what))]
-        self._canvas.paint([*lines, (), tuple(spans)])
+        told = [span for key, what in keys for span in (Span(key, "accent", True), Span(what))]
+        self._canvas.paint([*lines, (), tuple(told)])
 
     def action_move(self, step: int) -> None:
         """Move the cursor, and show what it stands on."""
         self._place = (self._place + step) % len(self._items)
         self._draw()
-        self._shown(self._items[self._place][0])
+        self._shown(self._items[self._place].name)
 
     def action_leave(self, take: bool) -> None:
         """Come back with what the cursor stands on, or with nothing."""
-        self.dismiss(self._items[self._place][0] if take else None)
-
-
-class HelpScreen(ModalScreen[None]):
-    """The live keys, and how to read the numbers; scrolls where the screen is too low."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,f1,n,enter", "leave", "close"),
-        Binding("j,down", "scroll(1)"),
-        Binding("k,up", "scroll(-1)"),
-        Binding("space,pagedown", "scroll(10)"),
-        Binding("b,pageup", "scroll(-10)"),
-    ]
-
-    def __init__(self, palette: Palette, keys: list[Key], notes: list[Line]) -> None:
-        super().__init__()
-        self._palette = palette
-        self._lines = [*help_lines(keys, _INNER), (), *notes]
-        self._canvas = Canvas(palette)
-        self._top = 0
-
-    def compose(self) -> ComposeResult:
-        """The box with one line per key."""
-        with _box("Keys (j k scroll, esc closes)"):
-            yield self._canvas
-
-    def on_resize(self) -> None:
-        """As high as the screen allows."""
-        self.action_scroll(0)
-
-    def action_scroll(self, lines: int) -> None:
-        """Move by that many lines; the ends hold."""
-        room = max(1, min(len(self._lines), self.app.size.height - 2))
-        self._top = max(0, min(self._top + lines, len(self._lines) - room))
-        self._canvas.styles.height = room
-        self._canvas.paint(self._lines[self._top : self._top + room])
-
-    def action_leave(self) -> None:
-        """Close."""
-        self.dismiss(None)
+        self.dismiss(self._items[self._place].name if take else None)

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from engine.commands import ExcludeProvider, RetryFailed
 from engine.snapshot import Snapshot
-from tui import keys, questions
+from tui import keys
 from tui.desk import Desk
 from tui.draw import failures, words
 from tui.draw.failures import Item
 from tui.draw.paint import Line
 from tui.screens.paged import Paged
+from tui.screens.providers import turned
 
 
 class FailuresScreen(Paged, inherit_bindings=False):
@@ -54,28 +54,15 @@ class FailuresScreen(Paged, inherit_bindings=False):
         self._stand_on(snapshot, items[max(0, min(place, len(items) - 1))])
         self.refresh_view()
 
-    def action_retry(self) -> None:
-        """Ask whether to ask the chosen dataset's failed prompts again."""
-        view = self.desk.current()
-        if view is None:
-            return
-        self.desk.pin()
-        if not view.failed:
-            self.desk.helm.say(f"{words.label(view)} has no failed prompts", "warn")
-            self.refresh_view()
-            return
-        self.ask_for(questions.retry(view), RetryFailed(view.name))
-
     def action_exclude(self) -> None:
-        """Ask whether to leave the provider under the cursor out."""
+        """Leave the provider under the cursor out (asks) or let it in; without one, pick."""
         snapshot = self.desk.shown()
         self._follow(snapshot)
         name = self._cursor.provider
         if name is None:
-            self.desk.helm.say("select a cause that names a provider, then x leaves it out", "warn")
-            self.refresh_view()
-            return
-        self.ask_for(questions.exclude(self.desk.helm.snapshot(), name), ExcludeProvider(name))
+            super().action_exclude()
+        else:
+            self.turn(turned(self.desk.helm.snapshot(), name))
 
     def _stand_on(self, snapshot: Snapshot, item: Item) -> None:
         self._cursor = item

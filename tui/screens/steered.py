@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from textual.binding import Binding
 from textual.screen import Screen
 
-import themes
 from engine import format as fmt
 from engine.commands import (
     Command,
     Drain,
     ExcludeProvider,
+    IncludeProvider,
     RetryFailed,
     Skip,
     Stop,
@@ -21,9 +22,13 @@ from engine.commands import (
 from engine.errors import UsageError
 from tui import copies, keys, orders, questions, steering
 from tui.desk import Desk
-from tui.draw import notes
+from tui.draw import notes, words
 from tui.draw.keybar import Key
+from tui.moot import moot
 from tui.parting import Parting
+
+_MESSAGE_FRAME = 11
+"""Cells of the message line that are not its text: the edges, and the time of day."""
 
 
 class Steered(Screen[None], inherit_bindings=False):
@@ -43,10 +48,16 @@ class Steered(Screen[None], inherit_bindings=False):
         """Draw at once what came while another screen was on top."""
         self.refresh_view()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether a key's action is there for this viewer."""
+        del parameters
+        return action not in self.desk.viewer.exits.without
+
     def live_keys(self, *, every_key: bool = False) -> list[Key]:
         """The keys that do something now."""
         live = [active.binding for active in self.active_bindings.values() if active.enabled]
-        return keys.live(live, every_key=every_key)
+        declared = [one for one in self.BINDINGS if isinstance(one, Binding)]
+        return keys.live(live, every_key=every_key, declared=declared)
 
     def choose(self, place: int) -> None:
         """Choose a dataset by its place, as a click on it does."""
@@ -102,7 +113,8 @@ class Steered(Screen[None], inherit_bindings=False):
         snapshot = self.desk.helm.snapshot()
         limit, ceiling = fmt.thousands(snapshot.limit), fmt.thousands(snapshot.limit_ceiling)
         title, note = "Ceiling of requests in flight", f"now {ceiling}, in use {limit}"
-        self.app.push_screen(NumberScreen(self.desk.palette, title, note), decided)
+        gone = self._moot(Throttle(snapshot.limit_ceiling))
+        self.app.push_screen(NumberScreen(self.desk.palette, title, note, gone), decided)
 
     def action_skip(self) -> None:
         """Ask whether to skip the chosen dataset, or to take its skip back."""
@@ -117,6 +129,34 @@ class Steered(Screen[None], inherit_bindings=False):
             return
         skips = isinstance(decision, Skip)
         self.ask_for(questions.skip(view) if skips else questions.unskip(view), decision)
+
+    def action_retry(self) -> None:
+        """Ask whether to ask the chosen dataset's failed prompts again."""
+        view = self.desk.current()
+        if view is None:
+            return
+        self.desk.pin()
+        if not view.failed:
+            self.desk.helm.say(f"{words.label(view)} has no failed prompts", "warn")
+            self.refresh_view()
+            return
+        self.ask_for(questions.retry(view), RetryFailed(view.name))
+
+    def action_exclude(self) -> None:
+        """Ask which provider to leave out, or to let in again."""
+        from tui.screens import providers
+
+        providers.choose(self.app, self.desk, self.turn)
+        self.refresh_view()
+
+    def turn(self, order: ExcludeProvider | IncludeProvider) -> None:
+        """Let a provider in again, or ask whether to leave it out."""
+        helm = self.desk.helm
+        if isinstance(order, IncludeProvider):
+            helm.order(order)
+            self.refresh_view()
+        else:
+            self.ask_for(questions.exclude(helm.snapshot(), order.provider), order)
 
     def action_undo(self) -> None:
         """Take the last command back."""
@@ -141,7 +181,7 @@ class Steered(Screen[None], inherit_bindings=False):
         self.app.push_screen(JournalScreen(self.desk))
 
     def action_leave(self, summary: bool = False) -> None:
-        """Leave an ended run; ask what becomes of one that goes on."""
+        """Leave a run that has ended or not begun; ask what becomes of one that goes on."""
         desk, exits = self.desk, self.desk.viewer.exits
         if desk.helm.handle.ended:
             desk.leave()
@@ -156,6 +196,9 @@ class Steered(Screen[None], inherit_bindings=False):
 
         if not exits.steers:
             away()
+            return
+        if desk.helm.snapshot().state == "starting" and not exits.remote:
+            leave_with(Stop())  # nothing has been sent: there is nothing to ask
             return
         self.ask(
             questions.leave(desk.helm.snapshot(), exits),
@@ -190,13 +233,15 @@ class Steered(Screen[None], inherit_bindings=False):
 
     def _carry_out(self, order: Command | orders.Act) -> None:
         """Do what was typed; what is dear asks as its key does."""
+        from tui.screens import theme
+
         snapshot = self.desk.helm.snapshot()
         views = {view.name: view for view in snapshot.datasets}
         match order:
             case orders.Act("go", name):
                 self.choose(list(views).index(name))
             case orders.Act("use_theme", name):
-                self.desk.viewer.use_theme(name)
+                theme.use(self.desk, name)
             case orders.Act(action, _):
                 getattr(self, f"action_{action}")()
             case Skip(name):
@@ -206,23 +251,16 @@ class Steered(Screen[None], inherit_bindings=False):
             case ExcludeProvider(name):
                 self.ask_for(questions.exclude(snapshot, name), order)
             case Drain() | Stop():
-                self.ask_for(questions.end(snapshot, stop=isinstance(order, Stop)), order)
+                exits = self.desk.viewer.exits
+                self.ask_for(questions.end(snapshot, exits, stop=isinstance(order, Stop)), order)
             case _:
                 self.desk.helm.order(order)
 
     def action_theme(self) -> None:
         """Choose a theme; each is seen while the cursor stands on it."""
-        from tui.screens.dialogs import PickScreen
+        from tui.screens import theme
 
-        viewer, before = self.desk.viewer, self.desk.palette.theme.name
-        items = [(name, themes.load(name).label) for name in themes.names()]
-
-        def chosen(name: str | None) -> None:
-            viewer.use_theme(name or before)
-            self.refresh_view()
-
-        picker = PickScreen(self.desk.palette, "Theme", items, before, viewer.use_theme)
-        self.app.push_screen(picker, chosen)
+        theme.pick(self.app, self.desk, self.refresh_view)
 
     def action_copy(self) -> None:
         """Copy the view as text and save it."""
@@ -241,7 +279,8 @@ class Steered(Screen[None], inherit_bindings=False):
         except OSError as error:
             self.desk.helm.say(f"{said}; not saved: {fmt.safe_text(str(error))}", "warn")
         else:
-            self.desk.helm.say(f"{said}; saved to {fmt.safe_text(str(path))}")
+            room = self.size.width - _MESSAGE_FRAME
+            self.desk.helm.say(copies.said(said, path, room))
         self.refresh_view()
 
     def as_text(self) -> str:
@@ -257,23 +296,43 @@ class Steered(Screen[None], inherit_bindings=False):
 
     def action_help(self) -> None:
         """The live keys, and how to read the screen."""
-        from tui.screens.dialogs import HelpScreen
+        from tui.screens.help import HelpScreen
 
-        entries = self.live_keys(every_key=True)
-        self.app.push_screen(HelpScreen(self.desk.palette, entries, notes.LEGEND))
+        entries, measured = self.live_keys(every_key=True), self.desk.viewer.measured
+        self.app.push_screen(HelpScreen(self.desk.palette, entries, notes.LEGEND, measured))
 
     def ask_for(self, question: questions.Question, command: Command) -> None:
         """Ask, and send the command on yes."""
-        self.ask(question, {"yes": lambda: self.desk.helm.order(command)})
+        self.ask(question, {"yes": lambda: self.desk.helm.order(command)}, command)
 
-    def ask(self, question: questions.Question, answers: dict[str, Callable[[], None]]) -> None:
-        """Ask, and do what belongs to the answer."""
+    def ask(
+        self,
+        question: questions.Question,
+        answers: dict[str, Callable[[], None]],
+        about: Command | None = None,
+    ) -> None:
+        """Ask, and do what belongs to the answer; not when `about` has come about meanwhile."""
         from tui.screens.dialogs import AskScreen
+
+        gone = self._moot(about)
 
         def answered(answer: str | None) -> None:
             act = answers.get(answer or "")
-            if act is not None:
+            if act is not None and not gone():
                 act()
             self.refresh_view()
 
-        self.app.push_screen(AskScreen(self.desk.palette, question), answered)
+        self.app.push_screen(AskScreen(self.desk.palette, question, gone), answered)
+
+    def _moot(self, command: Command | None) -> Callable[[], bool]:
+        """Whether there is nothing to ask any more; says why on the message line."""
+        helm = self.desk.helm
+
+        def gone() -> bool:
+            ended = "the run has ended" if helm.handle.ended else ""
+            reason = ended or moot(command, helm.snapshot())
+            if reason:
+                helm.say(f"no longer: {reason}", "warn")
+            return bool(reason)
+
+        return gone
