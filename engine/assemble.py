@@ -7,31 +7,31 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from engine.breaker import Breakers
-from engine.client import Client
 from engine.clock import Clock, local_hm, randomness
-from engine.deadline import deadline_s
-from engine.earlier import read_earlier
-from engine.feeder import Feeder
+from engine.disk.earlier import read_earlier
+from engine.disk.jsonlines import Position, repair_tail
+from engine.disk.ledger import ATTEMPTS, Ledger, split_id
+from engine.disk.lost import Lost, lost_of
+from engine.disk.records import unknown_record
+from engine.disk.restore import read_ledger
+from engine.disk.rundir import EVENTS, HISTORY
+from engine.disk.sink import Sink
+from engine.feed.feeder import Feeder
 from engine.format import plural
-from engine.gate import Gate, dataset_stats
 from engine.journal import Journal, left_out, skipped_earlier
-from engine.jsonlines import Position, repair_tail
-from engine.ledger import ATTEMPTS, Ledger, split_id
-from engine.limits import Limiter
-from engine.lost import Lost, lost_of
+from engine.money.gate import Gate, dataset_stats
+from engine.money.resend import Traces
+from engine.pace.breaker import Breakers
+from engine.pace.deadline import deadline_s
+from engine.pace.limits import Limiter
+from engine.pace.retry import RetryPolicy
 from engine.plan import DatasetPlan, Plan
 from engine.reading import Reader
-from engine.records import unknown_record
-from engine.request import Asking
-from engine.resend import Traces
-from engine.restore import read_ledger
-from engine.retry import RetryPolicy
-from engine.rundir import EVENTS, HISTORY
 from engine.schedule import Queue, Schedule
 from engine.session import Session
-from engine.sink import Sink
-from engine.stats import RunStats, Totals
+from engine.view.stats import RunStats, Totals
+from engine.wire.client import Client
+from engine.wire.request import Asking
 
 
 async def assemble(

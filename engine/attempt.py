@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from engine.client import Exchange, Failure
-from engine.faults import Fault, fault_of_exception
-from engine.generation import SOURCE_ID, native_usage
-from engine.prompts import Message, served_messages
-from engine.reply import Expectation, Reply, parse_reply, with_usage
+from engine.faults.fault import Fault, fault_of_exception
+from engine.feed.prompts import Message, served_messages
 from engine.schedule import Job
 from engine.session import Session
+from engine.wire.client import Exchange, Failure
+from engine.wire.generation import SOURCE_ID, native_usage
+from engine.wire.reply import Expectation, Reply, parse_reply, with_usage
 
 CACHE_STATUS, CACHE_CLEAR = "x-openrouter-cache-status", "X-OpenRouter-Cache-Clear"
 _BROKEN_OFF = frozenset({"whitespace", "truncated_json", "not_json", "html"})

@@ -1,6 +1,6 @@
 """What one session of a run asks differently from the one before, in words for the journal.
 
-What may not change is the run's identity (`engine.rundir.differs`); all else may (DESIGN §4).
+What may not change is the run's identity (`engine.disk.rundir.differs`); all else may (DESIGN §4).
 """
 
 from __future__ import annotations

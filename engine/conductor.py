@@ -11,15 +11,15 @@ from contextlib import suppress
 from dataclasses import replace
 
 from engine.attempt import cancelled_fault, choose_hosts, messages_of, perform
+from engine.disk.ledger import FAILURES, SENT
+from engine.disk.records import invalid_message, invalid_record, sent_record
 from engine.endings import see_cap, see_failures
 from engine.errors import EaglegenError
-from engine.faults import Fault, fault
-from engine.feeder import Batch
-from engine.funds import look_at_funds, watch_funds
+from engine.faults.fault import Fault, fault
+from engine.feed.feeder import Batch
+from engine.feed.prompts import InvalidRow
 from engine.heavy import read_if_heavy
-from engine.ledger import FAILURES, SENT
-from engine.prompts import InvalidRow
-from engine.records import invalid_message, invalid_record, sent_record
+from engine.money.funds import look_at_funds, watch_funds
 from engine.schedule import Job
 from engine.session import Session
 from engine.settle import close_at_budget, fail, keep, record

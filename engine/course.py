@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.errors import ExitCode
-from engine.snapshot import RunState
+from engine.view.snapshot import RunState
 
 
 @dataclass(slots=True)

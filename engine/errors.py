@@ -11,7 +11,7 @@
     ├── RunUnreachableError       no live process answers on the run directory (exit 2)
     └── EndpointError             the endpoint ends the run: auth, credits, model, route (exit 4)
 
-What happens to a single request is data (`engine.faults.Fault`), never an exception.
+What happens to a single request is data (`engine.faults.fault.Fault`), never an exception.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.faults import Fault
+from engine.faults.fault import Fault
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import Protocol
 
 from engine.commands import Command
-from engine.snapshot import Snapshot
+from engine.view.snapshot import Snapshot
 
 
 class RunHandle(Protocol):

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from engine.prompts import Message
+from engine.feed.prompts import Message
 from engine.reading import Reader, Reading
-from engine.reply import Reply
 from engine.schedule import Job
+from engine.wire.reply import Reply
 
 HEAVY_CHARS = 100_000
 """About 20 ms of tokenizing, which gives up the interpreter's lock; a thread costs 0.1 ms."""

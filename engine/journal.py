@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from engine.clock import Clock, iso
-from engine.entries import event_problem
+from engine.disk.entries import event_problem
+from engine.disk.jsonlines import Position, read_on
+from engine.disk.rundir import EVENTS
+from engine.disk.sink import Sink
 from engine.format import plural
-from engine.jsonlines import Position, read_on
-from engine.rundir import EVENTS
-from engine.sink import Sink
-from engine.snapshot import JournalEntry
+from engine.view.snapshot import JournalEntry
 
 KEPT = 200
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from engine.checks.parameters import spelling_notes
+from engine.disk.outfolder import check_folder, check_parts, wanted_folder
 from engine.errors import SourceError, UsageError
+from engine.feed.prompts import Prompt
+from engine.feed.sources import count_rows
+from engine.fleet.neighbours import check_shard, check_whole, shard_folder
+from engine.fleet.shares import deal, share_of, share_words
 from engine.manifest import Dataset, Manifest
-from engine.neighbours import check_shard, check_whole, shard_folder
-from engine.outfolder import check_folder, check_parts, wanted_folder
-from engine.price import Price
-from engine.prompts import Prompt
-from engine.shares import deal, share_of, share_words
-from engine.sources import count_rows
-from engine.usage import Usage
+from engine.money.price import Price
+from engine.wire.usage import Usage
 
 DEFAULT_MAX_TOKENS = 8192
 """Assumed for the worst case where the sampling sets no max_tokens."""

@@ -8,13 +8,13 @@ from typing import Any
 import orjson
 
 from engine.checks.hosts import Host, read_host, why_not
-from engine.client import Client, Exchange, Failure
 from engine.errors import EndpointError
-from engine.faults import FAMILIES, Fault, Scope, fault_of_exception
+from engine.faults.fault import FAMILIES, Fault, Scope, fault_of_exception
 from engine.manifest import Endpoint
+from engine.money.price import Price, dearest
 from engine.plan import EndpointFacts
-from engine.price import Price, dearest
 from engine.settings import is_openrouter
+from engine.wire.client import Client, Exchange, Failure
 
 AUTH_STATUS = frozenset({401, 403})
 ROUTING_SUFFIXES = frozenset({"nitro", "floor", "exacto", "online"})

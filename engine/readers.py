@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from engine.feed.prompts import Message
 from engine.manifest import Endpoint, Manifest
-from engine.prompts import Message
 from engine.reading import ProviderWords, Reader, Reading, TextReader
-from engine.reply import Reply
 from engine.schedule import Job
 from engine.settings import Settings
 from engine.tokens.layouts import Answer, answer_of_row
 from engine.tokens.reader import TokenReader
 from engine.tokens.template import PromptError, with_declared_tools
+from engine.wire.reply import Reply
 
 if TYPE_CHECKING:
     from engine.tokens.vocabulary import Vocabulary

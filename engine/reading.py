@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from engine.prompts import Message
-from engine.reply import Reply
+from engine.feed.prompts import Message
 from engine.schedule import Job
 from engine.tokens.template import with_declared_tools
+from engine.wire.reply import Reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,32 +14,32 @@ from dataclasses import replace
 
 from engine.assemble import assemble
 from engine.changes import changes
-from engine.client import Client, ensure_descriptors
 from engine.clock import Clock, SystemClock, iso
 from engine.commands import Command
 from engine.conductor import Conductor
-from engine.control import ControlServer
+from engine.disk.rundir import RUN, claim, hold, read_json
+from engine.disk.runrecord import run_problem
 from engine.errors import EaglegenError, ExitCode, RunUnreachableError
-from engine.estimate import forecasts
-from engine.frame import Framer
+from engine.link.control import ControlServer
+from engine.link.mailbox import LEFT_EARLY, Mailbox, Order, is_end, refuse
 from engine.loop import calm_collector, new_loop
-from engine.mailbox import LEFT_EARLY, Mailbox, Order, is_end, refuse
-from engine.opening import (
+from engine.plan import Plan
+from engine.preflight import inspect
+from engine.reading import Reader
+from engine.session import Session
+from engine.steering import apply
+from engine.view.estimate import forecasts
+from engine.view.frame import Framer
+from engine.view.opening import (
     check_order,
     first_snapshot,
     left_early,
     refused,
     write_starting,
 )
-from engine.plan import Plan
-from engine.preflight import inspect
-from engine.publish import Publisher, write_early_end
-from engine.reading import Reader
-from engine.rundir import RUN, claim, hold, read_json
-from engine.runrecord import run_problem
-from engine.session import Session
-from engine.snapshot import Snapshot
-from engine.steering import apply
+from engine.view.publish import Publisher, write_early_end
+from engine.view.snapshot import Snapshot
+from engine.wire.client import Client, ensure_descriptors
 
 PUBLISH_S = 0.25
 STARTING_S = 1.0
@@ -65,6 +65,7 @@ class EngineThread:
         self._seed = seed
         self._snapshot = first_snapshot(plan, self._clock.wall())
         self._session: Session | None = None
+        self._look: Callable[[], Snapshot] = self.snapshot
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening: asyncio.Task[Session] | None = None
         self._mailbox = Mailbox()
@@ -263,7 +264,7 @@ class EngineThread:
         publisher = Publisher(session, framer, lambda: conductor.lag_s)
         conductor = Conductor(session, at_end=publisher.tell_end)
         with self._lock:
-            self._session = session
+            self._session, self._look = session, publisher.look
             orders = self._mailbox.empty()
             notes, self._notes = self._notes, []
         for text in notes:
@@ -290,7 +291,7 @@ class EngineThread:
     def _obey(self, command: Command) -> str:
         """An order that came through the control socket, answered in words."""
         if self._session is not None:
-            return apply(self._session, command, origin="control")
+            return self._do(command, "control")
         check_order(self._plan, command)
         self.send(command, origin="control").add_done_callback(self._tell_refusal)
         return LEFT_EARLY if is_end(command) else "noted: done once the endpoint has answered"
@@ -301,12 +302,17 @@ class EngineThread:
             self.note(f"an order from before the run began is not done: {error}")
 
     def _apply(self, order: Order) -> None:
-        assert self._session is not None  # noqa: S101 - set before any command is let in
         try:
-            said = apply(self._session, order.command, origin=order.origin)
-            order.answer.set_result(said)
+            order.answer.set_result(self._do(order.command, order.origin))
         except EaglegenError as error:
             order.answer.set_exception(error)
+
+    def _do(self, command: Command, origin: str) -> str:
+        """Apply an order; who is answered finds it in the snapshot already."""
+        assert self._session is not None  # noqa: S101 - set before any command is let in
+        said = apply(self._session, command, origin=origin)
+        self._snapshot = self._look()
+        return said
 
 
 def _changes(plan: Plan) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 Datasets run in order. What a dataset cannot use (its source is read to the end and nothing of it
 can start now, or it is paused, skipped or at its budget) goes to the next one. A dataset whose
-requests are all refused while others are served is only probed (engine.rotation).
+requests are all refused while others are served is only probed (engine.pace.rotation).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from engine.prompts import Prompt
-from engine.rotation import Doubt, Rotation
-from engine.snapshot import DatasetState
+from engine.feed.prompts import Prompt
+from engine.pace.rotation import Doubt, Rotation
+from engine.view.snapshot import DatasetState
 
 Allows = Callable[[str, int], bool]
 WAITING_LEAST = 1024

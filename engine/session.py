@@ -6,25 +6,25 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 
-from engine.breaker import Breakers
-from engine.client import Client
 from engine.clock import Clock
 from engine.course import Course
-from engine.deadline import deadline_s
+from engine.disk.sink import Sink
 from engine.events import Event
-from engine.feeder import Feeder
-from engine.gate import Gate
+from engine.feed.feeder import Feeder
 from engine.journal import Journal
-from engine.limits import Limiter
+from engine.money.gate import Gate
+from engine.money.resend import Traces, resend_after_s
+from engine.pace.breaker import Breakers
+from engine.pace.deadline import deadline_s
+from engine.pace.limits import Limiter
+from engine.pace.retry import RetryPolicy
 from engine.plan import DatasetPlan, Plan
 from engine.reading import Reader
-from engine.reply import Expectation
-from engine.request import Asking
-from engine.resend import Traces, resend_after_s
-from engine.retry import RetryPolicy
 from engine.schedule import Schedule
-from engine.sink import Sink
-from engine.stats import RunStats
+from engine.view.stats import RunStats
+from engine.wire.client import Client
+from engine.wire.reply import Expectation
+from engine.wire.request import Asking
 
 
 @dataclass(slots=True)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from engine.disk.jsonlines import dump_line
+from engine.disk.ledger import ATTEMPTS, FAILURES, ROWS
+from engine.disk.records import attempt_record, failure_record, row_record
 from engine.events import AttemptFailed, PromptFailed, RowSaved
-from engine.faults import Fault, Scope, fault
+from engine.faults.fault import Fault, Scope, fault
+from engine.feed.prompts import Message
 from engine.format import closed, duration
-from engine.glimpse import head_of
-from engine.jsonlines import dump_line
-from engine.ledger import ATTEMPTS, FAILURES, ROWS
-from engine.prompts import Message
 from engine.reading import Reading
-from engine.records import attempt_record, failure_record, row_record
-from engine.reply import Reply
 from engine.schedule import Job
 from engine.session import Session
+from engine.view.glimpse import head_of
+from engine.wire.reply import Reply
 
 REFUSALS = frozenset({"rate_limit", "overloaded", "no_provider_now"})
 """The route had no room. As a rule that says nothing of the prompt: it uses up no attempts."""

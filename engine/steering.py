@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine import commands
-from engine.client import ensure_descriptors
 from engine.commands import Command
 from engine.errors import UsageError
 from engine.schedule import Queue
 from engine.session import Session
+from engine.wire.client import ensure_descriptors
 
 _UNNAMED = "unnamed"
 """Under this name the statistics count replies that name no provider."""

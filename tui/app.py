@@ -20,7 +20,7 @@ from engine import format as fmt
 from engine.clock import Clock, SystemClock
 from engine.errors import ExitCode
 from engine.handle import RunHandle
-from engine.snapshot import Snapshot
+from engine.view.snapshot import Snapshot
 from tui import keys
 from tui.desk import Desk
 from tui.draw.title import title

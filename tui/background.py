@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from engine.disk.rundir import RUN
 from engine.handle import OwnRun
-from engine.rundir import RUN
 from tui.detach import LOG, Tether, divert, terminals
 from tui.signals import routed
 

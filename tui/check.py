@@ -14,8 +14,8 @@ from engine.checks.findings import Finding, Level
 from engine.checks.record import report_record
 from engine.checks.tokens import Served
 from engine.clock import SystemClock
+from engine.disk.jsonlines import dump_line
 from engine.format import char_width, plural, safe_text, width
-from engine.jsonlines import dump_line
 from engine.manifest import load_manifest
 from engine.plan import Options
 from engine.settings import load_settings

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from engine import commands
 from engine.commands import Command
+from engine.disk.rundir import RUN
 from engine.errors import EaglegenError, ExitCode, UsageError
-from engine.fleetorders import Answer, share, together
-from engine.fleetwatch import FleetWatch
+from engine.fleet.neighbours import shards_in
+from engine.fleet.orders import Answer, share, together
+from engine.fleet.runs import RunSet, open_runs
+from engine.fleet.watch import FleetWatch
 from engine.handle import RunHandle
-from engine.neighbours import shards_in
-from engine.remote import RemoteRun, ask
-from engine.rundir import RUN
-from engine.runs import RunSet, open_runs
+from engine.link.remote import RemoteRun, ask
 from engine.settings import Settings, load_settings
 from tui.detach import divert
 from tui.digest import digest, read_journal, seen_now

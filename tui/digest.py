@@ -9,9 +9,9 @@ from typing import Any
 
 from engine import format as fmt
 from engine.clock import local_hm
-from engine.jsonlines import load_line
-from engine.rundir import EVENTS
-from engine.snapshot import Snapshot
+from engine.disk.jsonlines import load_line
+from engine.disk.rundir import EVENTS
+from engine.view.snapshot import Snapshot
 from tui.memory import Seen
 
 _TAIL = 1 << 20

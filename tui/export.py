@@ -11,6 +11,8 @@ from typing import Any
 
 from engine.audits.survey import make_kit, processes_for
 from engine.audits.workers import workers
+from engine.disk.jsonlines import dump_line
+from engine.disk.rundir import is_held
 from engine.errors import ExitCode, UsageError
 from engine.export.account import left_out_words
 from engine.export.catalogue import format_named
@@ -18,10 +20,8 @@ from engine.export.job import Request, export_run
 from engine.export.selection import selection_of
 from engine.export.shards import ShardLimits
 from engine.export.sidecar import meta_path, template_path
+from engine.fleet.runs import RunSet, open_runs
 from engine.format import compact, plural, safe_text, thousands
-from engine.jsonlines import dump_line
-from engine.rundir import is_held
-from engine.runs import RunSet, open_runs
 from engine.settings import load_settings
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from engine.disk.outfolder import wanted_folder
+from engine.disk.rundir import is_held
 from engine.errors import RunHeldError, UsageError
-from engine.fleet import Fleet
-from engine.fleetrun import FleetRun
-from engine.fleetview import Whole
+from engine.fleet.merge import Fleet
+from engine.fleet.neighbours import check_shard, shard_folder
+from engine.fleet.rayhosts import RayCrew, require_ray
+from engine.fleet.run import FleetRun
+from engine.fleet.view import Whole
 from engine.manifest import load_manifest
-from engine.neighbours import check_shard, shard_folder
-from engine.outfolder import wanted_folder
 from engine.plan import Options, Plan, Shard, make_plan
-from engine.rayhosts import RayCrew, require_ray
-from engine.rundir import is_held
 from engine.settings import key_for, load_settings
 from tui.detach import UNTETHERED, tether
 from tui.jobs import Watching, check_look, watch

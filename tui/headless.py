@@ -13,11 +13,11 @@ from typing import Any
 
 from engine.clock import iso, local_hms
 from engine.commands import Drain, Stop
+from engine.disk.jsonlines import dump_line
 from engine.format import UNKNOWN, closed, coarse, compact, duration, money, safe_text
-from engine.frame import dataset_status, status
 from engine.handle import OwnRun
-from engine.jsonlines import dump_line
-from engine.snapshot import DatasetView, JournalEntry, Snapshot
+from engine.view.frame import dataset_status, status
+from engine.view.snapshot import DatasetView, JournalEntry, Snapshot
 from tui.draw.words import estimated
 from tui.signals import INTERRUPTED, routed
 

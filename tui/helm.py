@@ -11,7 +11,7 @@ from engine.clock import Clock, local_hms
 from engine.commands import Command
 from engine.errors import EaglegenError
 from engine.handle import RunHandle
-from engine.snapshot import Snapshot
+from engine.view.snapshot import Snapshot
 from tui import steering
 from tui.draw.paint import Line, Span
 from tui.overheard import Overheard

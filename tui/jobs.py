@@ -18,7 +18,7 @@ from engine.plan import Options, Plan, Shard, make_plan
 from engine.readers import reader_for
 from engine.runner import EngineThread
 from engine.settings import Settings, key_for, load_settings
-from engine.snapshot import Snapshot
+from engine.view.snapshot import Snapshot
 from tui.detach import UNTETHERED, Tether, tether
 from tui.digest import seen_now
 from tui.memory import Recent, look, remember

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import platformdirs
 
-from engine.rundir import read_json, write_atomically
+from engine.disk.rundir import read_json, write_atomically
 
 RECENT, SEEN = "recent.json", "seen.json"
 _KEPT = 40

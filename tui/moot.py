@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.commands import Command, Drain, RetryFailed, Skip, Unskip
-from engine.snapshot import DatasetView, Snapshot
+from engine.view.snapshot import DatasetView, Snapshot
 from tui.draw import words
 
 _OVER = frozenset({"done", "budget", "skipped"})

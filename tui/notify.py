@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.format import safe_text
 from engine.handle import OwnRun
-from engine.snapshot import Snapshot
+from engine.view.snapshot import Snapshot
 from tui.detach import LOG
 
 SECRETS = ("EAGLEGEN_API_KEY", "OPENROUTER_API_KEY")

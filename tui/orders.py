@@ -20,7 +20,7 @@ from engine.commands import (
     Unskip,
 )
 from engine.errors import UsageError
-from engine.snapshot import Snapshot
+from engine.view.snapshot import Snapshot
 
 
 class Act(NamedTuple):

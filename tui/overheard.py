@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from engine import format as fmt
-from engine.snapshot import JournalEntry, Snapshot
+from engine.view.snapshot import JournalEntry, Snapshot
 
 _WHO = {
     "control": "control or another viewer",

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import themes
 from engine.commands import Command
-from engine.snapshot import (
+from engine.view.snapshot import (
     AttemptRate,
     DatasetView,
     ErrorLine,

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from engine.clock import iso
-from engine.history import Historian
-from engine.jsonlines import dump, dump_line
-from engine.replay import Player
-from engine.rundir import EVENTS, HISTORY, RUN
-from engine.snapshot import Snapshot
-from engine.tape import SESSION, Session, Tape, read_tape
+from engine.disk.jsonlines import dump, dump_line
+from engine.disk.rundir import EVENTS, HISTORY, RUN
+from engine.past.history import Historian
+from engine.past.replay import Player
+from engine.past.tape import SESSION, Session, Tape, read_tape
+from engine.view.snapshot import Snapshot
 from tui.picture import StillClock
 
 FOLDER = Path(__file__).with_name("pictures") / "recorded"

@@ -12,12 +12,12 @@ from textual.binding import Binding, BindingType
 
 from engine import format as fmt
 from engine.clock import SystemClock, local_hms
+from engine.disk.rundir import HISTORY
 from engine.errors import ExitCode, UsageError
-from engine.replay import Player, speed_words
-from engine.rundir import HISTORY
+from engine.past.replay import Player, speed_words
+from engine.past.tape import Tape, read_tape
 from engine.settings import Settings, load_settings
-from engine.snapshot import Snapshot
-from engine.tape import Tape, read_tape
+from engine.view.snapshot import Snapshot
 from tui import glyphs, keymap
 from tui.app import EaglegenApp
 from tui.desk import Desk

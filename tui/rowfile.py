@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engine.jsonlines import load_line
+from engine.disk.jsonlines import load_line
 
 _BLOCK = 1 << 20
 SEARCHED_BYTES = 256 << 20

@@ -17,8 +17,8 @@ from textual.widgets.option_list import Option
 import themes
 from engine import format as fmt
 from engine.clock import SystemClock
+from engine.disk.rundir import STATUS, is_held, read_json
 from engine.plan import Options, Shard
-from engine.rundir import STATUS, is_held, read_json
 from engine.settings import load_settings
 from tui import glyphs
 from tui.driver import PatientDriver

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from engine.clock import SystemClock
+from engine.disk.jsonlines import dump_line
+from engine.disk.rundir import RUN, STATUS
 from engine.errors import ExitCode, UsageError
-from engine.fleet import FleetSnapshot, Part, WorkerView, merge
-from engine.fleetfiles import fleet_of, is_live, parts_of, read_status
+from engine.fleet.files import fleet_of, is_live, parts_of, read_status
+from engine.fleet.merge import FleetSnapshot, Part, WorkerView, merge
+from engine.fleet.runs import RunSet, open_runs
 from engine.format import ago, coarse, compact, money, safe_text, thousands
-from engine.frame import status
-from engine.history import moment
-from engine.jsonlines import dump_line
-from engine.rundir import RUN, STATUS
-from engine.runs import RunSet, open_runs
+from engine.past.history import moment
+from engine.view.frame import status
 
 _ENDED = frozenset({"done", "stopped"})
 _MOVING = frozenset({"running", "paused"})

@@ -19,7 +19,7 @@ from engine.commands import (
     Throttle,
     Unskip,
 )
-from engine.snapshot import DatasetView, Snapshot
+from engine.view.snapshot import DatasetView, Snapshot
 from tui.draw import words
 
 _WISH_S = 3.0

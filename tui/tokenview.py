@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from engine.disk.rundir import RUN, read_json
 from engine.errors import EaglegenError
-from engine.rundir import RUN, read_json
 
 if TYPE_CHECKING:
     from engine.tokens.vocabulary import Vocabulary

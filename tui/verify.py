@@ -12,11 +12,11 @@ from engine.audits.overlap import Overlap, Together, overlaps, together
 from engine.audits.survey import make_kit, processes_for
 from engine.audits.verify import DatasetReport, ProviderReport, Report, verify_run
 from engine.audits.workers import workers
+from engine.disk.jsonlines import dump_line
+from engine.disk.rundir import is_held
 from engine.errors import ExitCode
+from engine.fleet.runs import OpenRun, RunSet, open_runs
 from engine.format import compact, percent, plural, safe_text, thousands
-from engine.jsonlines import dump_line
-from engine.rundir import is_held
-from engine.runs import OpenRun, RunSet, open_runs
 from engine.settings import load_settings
 
 _GRADES = ("engine", "matched", "ambiguous", "mismatch", "unverified")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from engine.entries import filled, row_problem
-from engine.jsonlines import load_line
+from engine.disk.entries import filled, row_problem
+from engine.disk.jsonlines import load_line
 
 PIECE_BYTES: Final = 4 << 20
 _BLOCK: Final = 1 << 16

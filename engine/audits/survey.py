@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, get_args
 from engine.audits.regrade import Learned, Regrader, Verdict, settle, shape_of
 from engine.audits.rowlines import Piece, lines, parse_row, pieces, read_at, whole_end
 from engine.audits.workers import Workers, usable_cores
-from engine.ledger import ROWS
+from engine.disk.ledger import ROWS
 from engine.manifest import Endpoint, Manifest
 from engine.tokens.grades import Exactness, Graded
 from engine.tokens.layouts import Answer, answer_of_row

@@ -16,11 +16,11 @@ from engine.audits.audit import ProviderTally, Tally, audit
 from engine.audits.rowlines import lines, pieces, whole_end
 from engine.audits.survey import DatasetSurvey, Kit, Survey, survey
 from engine.audits.workers import Workers
-from engine.entries import PROBLEMS, event_problem
-from engine.jsonlines import load_line
-from engine.ledger import ATTEMPTS, FAILURES, ROWS, SENT, split_id
+from engine.disk.entries import PROBLEMS, event_problem
+from engine.disk.jsonlines import load_line
+from engine.disk.ledger import ATTEMPTS, FAILURES, ROWS, SENT, split_id
+from engine.disk.rundir import EVENTS, STATUS, read_json
 from engine.manifest import Manifest
-from engine.rundir import EVENTS, STATUS, read_json
 
 FAULTS_KEPT = 1000
 UNNAMED = "unnamed"

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.checks.findings import Finding, fail, ok, warn
 from engine.checks.pages import Page, Pages
-from engine.families import FAMILIES
+from engine.faults.families import FAMILIES
 from engine.format import duration, money
 from engine.preflight import AUTH_STATUS
 

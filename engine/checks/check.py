@@ -20,13 +20,13 @@ from engine.checks.route import Demand, Route, plan_route, route_findings
 from engine.checks.rows import row_findings
 from engine.checks.sources import Scan, Scanner, Window
 from engine.checks.tokens import PromptCounter
-from engine.client import Client
+from engine.disk.outfolder import obstacle, wanted_folder
 from engine.errors import ExitCode, UsageError
 from engine.manifest import Manifest
-from engine.outfolder import obstacle, wanted_folder
 from engine.plan import DatasetPlan, Options
 from engine.preflight import resolve_api
 from engine.settings import Settings, key_for
+from engine.wire.client import Client
 
 KIMI_CONTEXT = 262_144
 """Tokens of context that every model of `kimi.VARIANTS` is published with."""

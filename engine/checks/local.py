@@ -8,15 +8,15 @@ from pathlib import Path
 
 from engine.checks.findings import SENTENCE, Finding, fail, ok, warn
 from engine.checks.money import Estimate
-from engine.client import ensure_descriptors
+from engine.disk.outfolder import HINT, check_parts, obstacle
+from engine.disk.rundir import RUN, differs, is_held, read_json
+from engine.disk.runrecord import run_problem
 from engine.errors import UsageError, VocabularyError
 from engine.format import safe_text
 from engine.manifest import Manifest
-from engine.outfolder import HINT, check_parts, obstacle
-from engine.rundir import RUN, differs, is_held, read_json
-from engine.runrecord import run_problem
 from engine.settings import Settings
 from engine.tokens.pieces import Encoder
+from engine.wire.client import ensure_descriptors
 
 _BYTES_PER_TOKEN = 13
 """Of rows.jsonl: about 4.5 of text and 7.5 of an id in decimal, and the line's other fields."""

@@ -11,11 +11,11 @@ from engine.checks.account import epoch
 from engine.checks.findings import SENTENCE, Finding, fail, ok, warn
 from engine.checks.hosts import read_host, whole
 from engine.checks.pages import Pages
-from engine.families import FAMILIES
+from engine.faults.families import FAMILIES
 from engine.format import duration, safe_text
 from engine.manifest import Endpoint
 from engine.preflight import AUTH_STATUS, find_model
-from engine.served import model_matches
+from engine.wire.served import model_matches
 
 _FOUND = 200
 _NO_SUCH_PAGE = frozenset({404, 405, 501})

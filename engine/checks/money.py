@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from engine.checks.pilot import ENOUGH, Pilot, Spread, spread
 from engine.checks.route import Offer, Span
-from engine.held import DOUBLING_S
-from engine.limits import START
+from engine.pace.held import DOUBLING_S
+from engine.pace.limits import START
 from engine.plan import DEFAULT_MAX_TOKENS
 
 THINKING_TOKENS = Spread(500, 1700, 4000)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.checks.hosts import Host
-from engine.client import Client, Exchange, Failure
-from engine.faults import fault_of_exception
+from engine.faults.fault import fault_of_exception
 from engine.manifest import Endpoint
 from engine.preflight import (
     hosts_path,
@@ -19,6 +18,7 @@ from engine.preflight import (
     resolve_api,
     unreachable,
 )
+from engine.wire.client import Client, Exchange, Failure
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.entries import row_problem
-from engine.jsonlines import Position, read_on
-from engine.ledger import ROWS, Ledger, fold_row
+from engine.disk.entries import row_problem
+from engine.disk.jsonlines import Position, read_on
+from engine.disk.ledger import ROWS, Ledger, fold_row
 
 ENOUGH = 5
 """Rows below which nothing is concluded from them."""

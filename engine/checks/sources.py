@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from engine.checks.pilot import Pilot
 from engine.checks.tokens import Measure, PromptCounter, Served
 from engine.errors import SourceError
+from engine.feed.prompts import InvalidRow, Prompt
+from engine.feed.sources import PromptFeed, count_rows
+from engine.feed.unmet import Unmet
 from engine.manifest import Dataset, Manifest
-from engine.prompts import InvalidRow, Prompt
-from engine.sources import PromptFeed, count_rows
 from engine.tokens.template import PromptError
-from engine.unmet import Unmet
 
 FIRST = 5
 """Unreadable rows and the like that are named one by one."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.feed.prompts import Message, Prompt, served_messages
 from engine.manifest import Endpoint
-from engine.prompts import Message, Prompt, served_messages
 from engine.tokens import kimi
 from engine.tokens.pieces import Encoder
 from engine.tokens.template import PromptError, render_prompt, with_declared_tools

@@ -17,6 +17,7 @@ from typing import Any
 
 from engine.audits.survey import DatasetSurvey, Kit, Survey, survey_all
 from engine.audits.workers import Workers
+from engine.disk.rundir import RUN, read_json
 from engine.errors import EaglegenError, UsageError
 from engine.export.account import (
     Counts,
@@ -39,7 +40,6 @@ from engine.export.shards import LinesFile, ShardLimits, ShardWriter
 from engine.export.sidecar import check_output, make_parent, publish
 from engine.format import plural
 from engine.manifest import Manifest
-from engine.rundir import RUN, read_json
 
 
 @dataclass(frozen=True, slots=True)

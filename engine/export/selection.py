@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from engine.errors import UsageError
-from engine.reply import FLAGS
 from engine.tokens.grades import Exactness
+from engine.wire.reply import FLAGS
 
 GRADES: Final[tuple[str, ...]] = get_args(Exactness)
 LENGTH: Final = "length"

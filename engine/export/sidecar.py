@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import orjson
 
+from engine.disk.ledger import ATTEMPTS, FAILURES, ROWS, SENT
+from engine.disk.rundir import EVENTS, HISTORY, LOCK, RUN, STATUS, read_json, write_atomically
 from engine.errors import UsageError
 from engine.export.chat_template import SUFFIX
 from engine.export.shards import shards_at
-from engine.ledger import ATTEMPTS, FAILURES, ROWS, SENT
-from engine.rundir import EVENTS, HISTORY, LOCK, RUN, STATUS, read_json, write_atomically
 
 _RUN_FILES: Final = frozenset({RUN, LOCK, STATUS, EVENTS, HISTORY, ROWS, SENT, FAILURES, ATTEMPTS})
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.align import counted, families, summed
-from engine.snapshot import FamilySeries, Series
+from engine.fleet.align import counted, families, summed
+from engine.view.snapshot import FamilySeries, Series
 
 
 def test_equal_axes_are_added() -> None:

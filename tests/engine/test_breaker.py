@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.breaker import PROBE_EVERY_S, REST_FIRST_S, REST_LAST_S, Breakers
+from engine.pace.breaker import PROBE_EVERY_S, REST_FIRST_S, REST_LAST_S, Breakers
 
 
 def broken(breakers: Breakers, provider: str, now: float, times: int = 12) -> None:

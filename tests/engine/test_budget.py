@@ -11,7 +11,7 @@ from budget_sim import Course, World, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.budget import KNOWN_AFTER, Expectation, fits, fits_hard
+from engine.money.budget import KNOWN_AFTER, Expectation, fits, fits_hard
 
 LOOK_EVERY_S = 0.25
 

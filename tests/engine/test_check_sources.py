@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from engine.checks.findings import Level
 from engine.checks.tokens import PromptCounter
+from engine.feed.prompts import make_prompt, served_messages
 from engine.manifest import Endpoint
-from engine.prompts import make_prompt, served_messages
 from engine.tokens.reader import TokenReader
 from engine.tokens.vocabulary import load_vocabulary
 

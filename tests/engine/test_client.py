@@ -29,9 +29,9 @@ from misbehaving import (
     replying,
 )
 
-from engine.client import Client, Exchange, Failure
 from engine.errors import ExitCode, UsageError
-from engine.faults import Fault, fault_of_exception
+from engine.faults.fault import Fault, fault_of_exception
+from engine.wire.client import Client, Exchange, Failure
 
 ROOT = Path(__file__).parents[2]
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -256,7 +256,7 @@ async def test_a_refused_connection_was_not_sent() -> None:
 async def test_a_host_that_does_not_answer_the_door_was_not_sent(
     plain: pytest.MonkeyPatch,
 ) -> None:
-    plain.setattr("engine.client._CONNECT_S", 0.3)
+    plain.setattr("engine.wire.client._CONNECT_S", 0.3)
     with socket.socket() as deaf, ExitStack() as callers:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)
@@ -423,7 +423,7 @@ async def test_ones_own_certificate_authority_is_taken_from_the_environment(
 
 LIMITED = """
 import resource, sys
-from engine.client import ensure_descriptors
+from engine.wire.client import ensure_descriptors
 from engine.errors import UsageError
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, int(sys.argv[1])))
 try:

@@ -17,17 +17,17 @@ from e2e_desk import until
 from e2e_provider import playing, slow
 from engine_parts import manifest_of, write_rows
 
-from engine.commands import NAMES, Drain, Pause, Throttle
-from engine.control import MAX_LINE
+from engine.commands import NAMES, Drain, Pause, Resume, Throttle
 from engine.errors import RunUnreachableError, UsageError
+from engine.link.control import MAX_LINE
+from engine.link.remote import RemoteRun, ask
+from engine.link.socketplace import POINTER, SOCKET, find
 from engine.plan import Options, make_plan
 from engine.readers import reader_for
-from engine.remote import RemoteRun, ask
 from engine.runner import EngineThread
 from engine.settings import Settings
 from engine.simulator import Simulator
-from engine.snapshot import Snapshot
-from engine.socketplace import POINTER, SOCKET, find
+from engine.view.snapshot import Snapshot
 
 PROMPTS = 400
 MANIFEST = """
@@ -201,6 +201,14 @@ def test_only_this_user_can_reach_it(out: Path) -> None:
     assert stat.S_IMODE((out / SOCKET).stat().st_mode) == 0o600
 
 
+def test_who_has_an_answer_sees_what_the_order_did(run: EngineThread, line: Line) -> None:
+    for paused in (True, False, True):
+        run.send(Pause(None) if paused else Resume(None)).result(20)
+        assert run.snapshot().paused is paused
+    assert line.ask({"command": "throttle", "limit": 3})["ok"]
+    assert run.snapshot().limit_ceiling == 3
+
+
 def test_two_viewers_see_the_same_run_and_its_end(run: EngineThread, out: Path) -> None:
     viewers = [RemoteRun(out, hz=10), RemoteRun(out, hz=10, read_only=True)]
     for viewer in viewers:
@@ -302,7 +310,7 @@ def test_a_stale_socket_and_no_run_at_all_are_said_at_once(
 def test_a_process_that_does_not_answer_is_said(
     tmp_path: Path, provider: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.remote.ANSWER_S", 0.2)
+    monkeypatch.setattr("engine.link.remote.ANSWER_S", 0.2)
     end(start(tmp_path, provider))
     out = tmp_path / "out"
     with closing(socket.socket(socket.AF_UNIX)) as deaf:

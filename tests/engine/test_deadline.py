@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.deadline import FLOOR_S, KNOWN_AFTER, deadline_s
-from engine.series import Quantiles
+from engine.pace.deadline import FLOOR_S, KNOWN_AFTER, deadline_s
+from engine.view.series import Quantiles
 
 
 def known(count: int, latency_s: float) -> Quantiles:

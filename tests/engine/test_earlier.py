@@ -11,15 +11,15 @@ import pytest
 from engine_parts import dataset_text, reply_of
 from session_parts import clock_of, read_all, session_of, start, succeed
 
-from engine.earlier import read_earlier
-from engine.faults import Fault, fault
+from engine.disk.earlier import read_earlier
+from engine.disk.restore import read_ledger
+from engine.faults.fault import Fault, fault
 from engine.plan import Options
-from engine.restore import read_ledger
 from engine.schedule import Job
 from engine.session import Session
 from engine.settle import fail, keep
-from engine.snapshot import ErrorLine
-from engine.verdict import VerdictBook
+from engine.verdicts.verdict import VerdictBook
+from engine.view.snapshot import ErrorLine
 
 PROMPTS, STUCK, HEALED = 1000, 958, 951
 BURST_S = 420.0
@@ -171,7 +171,7 @@ async def test_prompts_beyond_the_bound_are_counted_as_at_least(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await the_story(tmp_path)
-    monkeypatch.setattr("engine.earlier.MOST_PROMPTS", 100)
+    monkeypatch.setattr("engine.disk.earlier.MOST_PROMPTS", 100)
     folder = tmp_path / "out" / "A"
     (found,) = read_earlier(folder, read_ledger(folder), retry_failed=False)
     assert (found.count, len(found.fates), found.untracked) == (STUCK, 100, True)

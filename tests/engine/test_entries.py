@@ -16,23 +16,23 @@ from ledger_rows import bare_row
 from engine.audits.survey import survey
 from engine.audits.verify import verify_run
 from engine.audits.workers import Inline
-from engine.entries import PROBLEMS, event_problem
+from engine.disk.entries import PROBLEMS, event_problem
+from engine.disk.jsonlines import Position, dump_line, load_line, read_on
+from engine.disk.ledger import ATTEMPTS, FAILURES, ROWS, SENT
+from engine.disk.lost import lost_of
+from engine.disk.records import row_record
+from engine.disk.restore import read_ledger
+from engine.disk.rundir import EVENTS
+from engine.disk.runrecord import run_problem
 from engine.export.catalogue import FORMATS
 from engine.export.making import make_lines
 from engine.export.selection import GRADES, Selection
+from engine.feed.prompts import RowError, make_prompt, served_messages
 from engine.journal import left_out, skipped_earlier
-from engine.jsonlines import Position, dump_line, load_line, read_on
-from engine.ledger import ATTEMPTS, FAILURES, ROWS, SENT
-from engine.lost import lost_of
-from engine.prompts import RowError, make_prompt, served_messages
-from engine.records import row_record
-from engine.reply import FLAGS
-from engine.restore import read_ledger
-from engine.rundir import EVENTS
-from engine.runrecord import run_problem
 from engine.schedule import Job
-from engine.stats import DatasetStats
 from engine.tokens.layouts import answer_of_row
+from engine.view.stats import DatasetStats
+from engine.wire.reply import FLAGS
 
 ID = "B6/0123456789abcdef.0#0"
 AT = "2026-11-30T14:03:22.125Z"

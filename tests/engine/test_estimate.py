@@ -10,11 +10,11 @@ from engine_parts import dataset_text
 from session_parts import OPENROUTER, session_of
 
 from engine.checks.money import THINKING_TOKENS, TOKENS_PER_S
-from engine.estimate import SAMPLE, forecasts
-from engine.jsonlines import dump_line
-from engine.ledger import ROWS
+from engine.disk.jsonlines import dump_line
+from engine.disk.ledger import ROWS
 from engine.plan import EndpointFacts, Options
-from engine.snapshot import Forecast
+from engine.view.estimate import SAMPLE, forecasts
+from engine.view.snapshot import Forecast
 
 SPAN = replace(OPENROUTER, cheapest_prompt_usd=5e-7, cheapest_completion_usd=5e-6)
 TWO = dataset_text("A", 40) + dataset_text("B", 60)

@@ -21,7 +21,7 @@ from engine.export.job import Request, export_run
 from engine.export.readback import read_back
 from engine.export.selection import selection_of
 from engine.export.shards import ShardLimits, shards_at
-from engine.runs import read_run
+from engine.fleet.runs import read_run
 
 Record = dict[str, Any]
 

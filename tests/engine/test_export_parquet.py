@@ -15,7 +15,7 @@ from engine.export import columns
 from engine.export.catalogue import FORMATS
 from engine.export.job import Request, export_run
 from engine.export.shards import ShardLimits
-from engine.runs import read_run
+from engine.fleet.runs import read_run
 
 
 def export(folder: Path, out: Path, **more: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from engine.audits.workers import Inline
 from engine.export.catalogue import FORMATS
 from engine.export.job import Request, export_run
 from engine.export.selection import selection_of
-from engine.runs import read_run
+from engine.fleet.runs import read_run
 from engine.tokens import kimi
 from engine.tokens.tool_declaration import declare_tools
 

@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.export.selection import GRADES, Selection, selection_of
-from engine.reply import FLAGS
+from engine.wire.reply import FLAGS
 
 
 def reason(*includes: str, grade: str = "matched", tokens: bool = True, **row: Any) -> str | None:

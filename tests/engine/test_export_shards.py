@@ -13,7 +13,7 @@ from shard_cases import split
 
 from engine.audits.survey import survey, survey_all
 from engine.audits.workers import Inline
-from engine.runs import open_runs, read_run
+from engine.fleet.runs import open_runs, read_run
 
 
 @pytest.fixture(scope="module")

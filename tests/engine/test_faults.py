@@ -10,7 +10,7 @@ from error_cases import ALL, POOL, ErrorCase, openrouter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.faults import (
+from engine.faults.fault import (
     FAMILIES,
     Family,
     Fault,
@@ -20,9 +20,9 @@ from engine.faults import (
     fault_of_exception,
     fault_of_page,
 )
-from engine.reply import Expectation, parse_reply
-from engine.retry_hints import retry_after_s
+from engine.faults.retry_hints import retry_after_s
 from engine.safe_text import safe_words
+from engine.wire.reply import Expectation, parse_reply
 
 EXPECT = Expectation("moonshotai/kimi-k2.5")
 

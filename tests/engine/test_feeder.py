@@ -13,13 +13,13 @@ import pytest
 from engine_parts import HEAD, dataset_text, job_of, manifest_of, prompt_of, write_rows
 from ledger_rows import bare_row
 
-from engine.feeder import Batch, Feeder
-from engine.jsonlines import dump_line
-from engine.ledger import ATTEMPTS, FAILURES, ROWS, SENT
+from engine.disk.jsonlines import dump_line
+from engine.disk.ledger import ATTEMPTS, FAILURES, ROWS, SENT
+from engine.disk.records import invalid_message, invalid_record
+from engine.disk.restore import read_ledger
+from engine.feed.feeder import Batch, Feeder
+from engine.feed.prompts import InvalidRow
 from engine.plan import Shard
-from engine.prompts import InvalidRow
-from engine.records import invalid_message, invalid_record
-from engine.restore import read_ledger
 from engine.schedule import Job, Queue
 
 

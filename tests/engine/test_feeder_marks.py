@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_rows import bare_row
 
-import engine.feeder
-import engine.restore
-from engine.feeder import Batch, Feeder
-from engine.index import INDEX
-from engine.jsonlines import dump_line
-from engine.ledger import FAILURES, ROWS, SENT
+import engine.disk.restore
+import engine.feed.feeder
+from engine.disk.index import INDEX
+from engine.disk.jsonlines import dump_line
+from engine.disk.ledger import FAILURES, ROWS, SENT
+from engine.disk.restore import read_ledger
+from engine.feed.feeder import Batch, Feeder
+from engine.feed.sources import PromptFeed
 from engine.plan import Shard
-from engine.restore import read_ledger
 from engine.schedule import Job, Queue
-from engine.sources import PromptFeed
 
 AT = "2026-11-30T14:03:22.125Z"
 
@@ -33,9 +33,9 @@ AT = "2026-11-30T14:03:22.125Z"
 def small_steps() -> Iterator[None]:
     """Marks after every few rows: what large runs do after thousands."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine.feeder, "BATCH", 3)
-        patch.setattr(engine.restore, "MARK_ROWS", 1)
-        patch.setattr(engine.restore, "_MARK_SHARE", 1 << 30)
+        patch.setattr(engine.feed.feeder, "BATCH", 3)
+        patch.setattr(engine.disk.restore, "MARK_ROWS", 1)
+        patch.setattr(engine.disk.restore, "_MARK_SHARE", 1 << 30)
         yield
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from engine.fleet import Fleet, Part, gravest, merge
-from engine.fleetjournal import FleetJournal
-from engine.fleetview import Whole
-from engine.snapshot import (
+from engine.fleet.journal import FleetJournal
+from engine.fleet.merge import Fleet, Part, gravest, merge
+from engine.fleet.view import Whole
+from engine.view.snapshot import (
     AttemptRate,
     DatasetView,
     ErrorLine,

@@ -10,9 +10,9 @@ import pytest
 from engine_parts import HEAD, dataset_text, manifest_of
 
 from engine.clock import iso
-from engine.fleetfiles import FRESH_S, fleet_of, is_live, part_of
-from engine.rundir import claim, hold
-from engine.runs import open_runs
+from engine.disk.rundir import claim, hold
+from engine.fleet.files import FRESH_S, fleet_of, is_live, part_of
+from engine.fleet.runs import open_runs
 
 NOW = 1_000_000.0
 

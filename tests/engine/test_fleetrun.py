@@ -15,13 +15,13 @@ from local_crew import LocalCrew
 
 from engine.commands import Drain, ExcludeProvider, Pause, Resume, Skip, Stop, Throttle
 from engine.errors import RunHeldError, RunUnreachableError, UsageError
-from engine.fleet import Fleet, FleetSnapshot
-from engine.fleetorders import Standing, share, together
-from engine.fleetrun import Absence, FleetRun
-from engine.fleetview import Whole
-from engine.fleetwatch import FleetWatch
+from engine.fleet.merge import Fleet, FleetSnapshot
+from engine.fleet.orders import Standing, share, together
+from engine.fleet.run import Absence, FleetRun
+from engine.fleet.runs import open_runs
+from engine.fleet.view import Whole
+from engine.fleet.watch import FleetWatch
 from engine.plan import Options, Shard
-from engine.runs import open_runs
 
 PROMPTS, WATCHED = 60, 180
 WENT_ON = "goes on from its files"
@@ -95,10 +95,7 @@ def test_orders_reach_every_worker_and_a_throttle_is_shared_out(tmp_path: Path) 
         with pytest.raises(UsageError, match="throttle 1 cannot be shared by 2 workers"):
             said(run.send(Throttle(1)))
         words = said(run.send(Throttle(5)))
-        assert words == (
-            "shard 1/2: ceiling now 3 in flight; "
-            "shard 2/2: ceiling now 2 in flight"
-        )
+        assert words == ("shard 1/2: ceiling now 3 in flight; shard 2/2: ceiling now 2 in flight")
         until(lambda: run.snapshot().limit_ceiling == 5, "the sum of both ceilings")
         said(run.send(Pause()))
         until(lambda: run.snapshot().state == "paused", "all are paused")

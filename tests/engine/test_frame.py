@@ -16,15 +16,15 @@ from session_parts import OPENROUTER, clock_of, fail, read_all, session_of, star
 from virtual_clock import EPOCH
 
 from engine.commands import Pause, Skip
-from engine.faults import fault
-from engine.frame import Framer, dataset_status, status
-from engine.outlook import within_cap
+from engine.disk.rundir import HISTORY, LOCK, STATUS, hold, read_json
+from engine.faults.fault import fault
 from engine.plan import EndpointFacts, Options
-from engine.publish import HISTORY_S, STATUS_S, Publisher
-from engine.rundir import HISTORY, LOCK, STATUS, hold, read_json
 from engine.session import Session
-from engine.snapshot import DatasetView, Snapshot
 from engine.steering import apply
+from engine.view.frame import Framer, dataset_status, status
+from engine.view.outlook import within_cap
+from engine.view.publish import HISTORY_S, STATUS_S, Publisher
+from engine.view.snapshot import DatasetView, Snapshot
 
 STATUS_FIELDS = (
     "schema run state reason pid host started_at heartbeat_at elapsed_s model limit limit_ceiling "

@@ -11,7 +11,7 @@ import pytest
 from engine_parts import dataset_text
 from session_parts import OPENROUTER, clock_of, read_all, session_of, start, succeed
 
-from engine.budget import KNOWN_AFTER
+from engine.money.budget import KNOWN_AFTER
 from engine.plan import EndpointFacts
 from engine.schedule import Job
 from engine.session import Session

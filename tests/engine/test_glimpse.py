@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from ledger_rows import bare_row
 from session_parts import clock_of, fail, read_all, session_of, start, succeed
 
+from engine.disk.jsonlines import dump_line
+from engine.disk.ledger import FAILURES, ROWS
+from engine.disk.restore import fold_files
 from engine.events import PromptFailed
-from engine.faults import fault
-from engine.frame import Framer
-from engine.glimpse import FAILURES_KEPT, ROWS_KEPT, Glimpse, bucket, head_of
-from engine.jsonlines import dump_line
-from engine.ledger import FAILURES, ROWS
-from engine.restore import fold_files
+from engine.faults.fault import fault
 from engine.session import Session
-from engine.snapshot import DatasetView
-from engine.stats import DatasetStats
+from engine.view.frame import Framer
+from engine.view.glimpse import FAILURES_KEPT, ROWS_KEPT, Glimpse, bucket, head_of
+from engine.view.snapshot import DatasetView
+from engine.view.stats import DatasetStats
 
 ONE = dataset_text("A", 60)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.happenings import MARKS_KEPT, SPELLS_KEPT, Happenings
-from engine.snapshot import Mark, Spell
+from engine.view.happenings import MARKS_KEPT, SPELLS_KEPT, Happenings
+from engine.view.snapshot import Mark, Spell
 
 NOW, WALL = 500.0, 1_800_000_000.0
 LATE = WALL - NOW

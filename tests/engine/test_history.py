@@ -10,10 +10,10 @@ import pytest
 from detailed_run import detailed
 from scripted_run import SCENES, busy
 
-from engine.frame import status
-from engine.history import WHOLE_EVERY, Historian, carried, picture
-from engine.jsonlines import dump_line
-from engine.snapshot import DatasetView, ProviderView, Snapshot
+from engine.disk.jsonlines import dump_line
+from engine.past.history import WHOLE_EVERY, Historian, carried, picture
+from engine.view.frame import status
+from engine.view.snapshot import DatasetView, ProviderView, Snapshot
 
 STANDS_ELSEWHERE = {"journal", "output"}
 """Of a snapshot: in events.jsonl, or the folder itself."""

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_rows import bare_row
 
-from engine.index import INDEX, StaleIndexError, load_index, save_index
-from engine.jsonlines import dump_line
-from engine.ledger import ATTEMPTS, FAILURES, FILES, ROWS, SENT, Ledger
-from engine.lost import lost_of
-from engine.restore import Upkeep, fold_files, read_ledger
-from engine.stats import Totals
+from engine.disk.index import INDEX, StaleIndexError, load_index, save_index
+from engine.disk.jsonlines import dump_line
+from engine.disk.ledger import ATTEMPTS, FAILURES, FILES, ROWS, SENT, Ledger
+from engine.disk.lost import lost_of
+from engine.disk.restore import Upkeep, fold_files, read_ledger
+from engine.view.stats import Totals
 
 AT = "2026-11-30T14:03:22.125Z"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from virtual_clock import EPOCH, VirtualClock
 
+from engine.disk.jsonlines import dump_line, read_lines
+from engine.disk.rundir import EVENTS
+from engine.disk.sink import Sink
 from engine.journal import KEPT, Journal, skipped_earlier
-from engine.jsonlines import dump_line, read_lines
-from engine.rundir import EVENTS
-from engine.sink import Sink
-from engine.snapshot import JournalEntry
+from engine.view.snapshot import JournalEntry
 
 
 async def test_an_entry_is_on_disk_and_in_memory_with_its_time_and_reason(tmp_path: Path) -> None:

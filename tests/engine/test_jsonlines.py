@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.jsonlines import dump, dump_line, load_line, read_lines, repair_tail
+from engine.disk.jsonlines import dump, dump_line, load_line, read_lines, repair_tail
 
 JSON: Any = st.recursive(
     st.none()

@@ -7,7 +7,7 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.keytable import (
+from engine.disk.keytable import (
     Columns,
     Occurrences,
     generation_number,

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_rows import bare_row
 
-from engine.families import FAMILIES
-from engine.jsonlines import dump_line, read_lines
-from engine.ledger import (
+from engine.disk.jsonlines import dump_line, read_lines
+from engine.disk.ledger import (
     ATTEMPTS,
     FAILURES,
     ROWS,
@@ -28,8 +27,9 @@ from engine.ledger import (
     settle,
     split_id,
 )
-from engine.restore import read_ledger
-from engine.stats import Totals
+from engine.disk.restore import read_ledger
+from engine.faults.families import FAMILIES
+from engine.view.stats import Totals
 
 FILES = (ROWS, SENT, FAILURES, ATTEMPTS)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.limits import Limiter
+from engine.pace.limits import Limiter
 
 
 def fill(limiter: Limiter, start: float, end: float) -> float:

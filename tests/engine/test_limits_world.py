@@ -10,7 +10,7 @@ import math
 import pytest
 from limit_sim import Bucket, Capacity, Provider, Queue, Result, Work, World
 
-from engine.limits import Limiter
+from engine.pace.limits import Limiter
 
 CEILING = 2000
 

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toml_text import toml_text
 
-from engine.client import Client
 from engine.errors import ExitCode, ManifestError, UsageError
 from engine.manifest import Manifest, parse_manifest
 from engine.settings import key_for, load_settings
+from engine.wire.client import Client
 
 WHOLE = """\
 [run]

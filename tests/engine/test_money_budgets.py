@@ -13,7 +13,7 @@ from e2e_files import assert_accounted
 from e2e_provider import playing, slow
 from money_engine import ending, engine_on, working
 
-import engine.funds
+import engine.money.funds
 from engine.simulator import Simulator
 from tui.headless import closing_line
 
@@ -188,7 +188,7 @@ def test_a_low_balance_waits_before_it_is_gone_and_goes_on_after_a_top_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
     """No request is refused for want of money: the run sees it coming."""
-    monkeypatch.setattr(engine.funds, "SHORT_POLL_S", 0.2)
+    monkeypatch.setattr(engine.money.funds, "SHORT_POLL_S", 0.2)
     terms: dict[str, Any] = {"total_credits": 2.0}
     if page == "key":
         terms = {"limit": 2.0, "credits_forbidden": True}

@@ -14,7 +14,7 @@ from e2e_provider import arrived, is_idle, playing
 from money_disk import Disk, disk_at, waits
 from money_engine import ending, working
 
-import engine.sink
+import engine.disk.sink
 from engine.simulator import Simulator
 
 PROMPTS = 150
@@ -106,15 +106,15 @@ def test_a_disk_that_takes_very_long(
     """A write that hangs raises nothing: only the time that it takes tells of it."""
     going = threading.Event()
     going.set()
-    opened = engine.sink.aiofiles.open
+    opened = engine.disk.sink.aiofiles.open
 
     async def open_hung(*arguments: Any, **options: Any) -> Any:
         file = await opened(*arguments, **options)
         file._file = Hung(file._file, going)
         return file
 
-    monkeypatch.setattr(engine.sink.aiofiles, "open", open_hung)
-    monkeypatch.setattr(engine.sink, "SLOW_S", 0.3)
+    monkeypatch.setattr(engine.disk.sink.aiofiles, "open", open_hung)
+    monkeypatch.setattr(engine.disk.sink, "SLOW_S", 0.3)
     with Desk(tmp_path, provider.base_url) as desk:
         desk.asking(PROMPTS, endpoint={"tokenizer": "none"}, limits={"concurrency": 2})
         with working(desk) as run:

@@ -25,7 +25,7 @@ from money_faults import (
 )
 from money_play import GOOD_EACH, LASTING, Played, ending_with, lasting, lay, passing
 
-from engine.faults import FAMILIES
+from engine.faults.fault import FAMILIES
 from engine.simulator.faults import FAULTS
 
 

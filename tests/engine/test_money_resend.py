@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from engine.faults import Fault, fault
-from engine.resend import SLOWEST, Traces, may_be_billed, resend_after_s
-from engine.series import Quantiles
+from engine.faults.fault import Fault, fault
+from engine.money.resend import SLOWEST, Traces, may_be_billed, resend_after_s
+from engine.view.series import Quantiles
 
 LOST = fault("disconnected", "hung up")
 REFUSED = fault("rate_limit", "no room", status=429, provider="Novita", cost=0.0)

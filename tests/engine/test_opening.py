@@ -8,8 +8,8 @@ import orjson
 from engine_parts import manifest_of
 
 from engine.errors import EndpointError
-from engine.opening import first_snapshot, left_early, refused, write_starting
 from engine.plan import DatasetPlan, Options, Plan
+from engine.view.opening import first_snapshot, left_early, refused, write_starting
 
 
 def plan_in(folder: Path) -> Plan:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from check_desk import look, sources
 
+from engine.disk.outfolder import check_folder, obstacle, wanted_folder
 from engine.errors import ExitCode, UsageError
 from engine.manifest import load_manifest
-from engine.outfolder import check_folder, obstacle, wanted_folder
 from engine.plan import Options, make_plan
 
 ROWS = [{"prompt": "Hi"}]

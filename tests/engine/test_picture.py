@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_run import SCENES, busy
 
-from engine.frame import status
-from engine.picture import from_wire, to_line
-from engine.snapshot import DatasetView, JournalEntry, Series, Snapshot
+from engine.link.picture import from_wire, to_line
+from engine.view.frame import status
+from engine.view.snapshot import DatasetView, JournalEntry, Series, Snapshot
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from misbehaving import closed_port, misbehaving, pages, reply
 
-from engine.client import Client
 from engine.errors import EndpointError, ExitCode
 from engine.manifest import Endpoint
 from engine.plan import EndpointFacts
 from engine.preflight import inspect
 from engine.simulator import Scenario, serve
+from engine.wire.client import Client
 
 MODEL = "moonshotai/kimi-k2.5"
 SLUG = "moonshotai/kimi-k2.5-0127"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.money.price import Price, dearest
 from engine.plan import EndpointFacts
-from engine.price import Price, dearest
-from engine.usage import Usage
+from engine.wire.usage import Usage
 
 USAGE = Usage(prompt_tokens=1000, completion_tokens=100)
 

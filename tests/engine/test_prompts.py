@@ -12,8 +12,8 @@ from engine_parts import prompt_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.jsonlines import dump
-from engine.prompts import (
+from engine.disk.jsonlines import dump
+from engine.feed.prompts import (
     Prompt,
     RowError,
     make_prompt,

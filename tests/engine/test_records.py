@@ -9,10 +9,8 @@ import pytest
 from engine_parts import MODEL, job_of, reply_of
 from virtual_clock import EPOCH
 
-from engine.faults import fault
-from engine.jsonlines import dump
-from engine.prompts import InvalidRow
-from engine.records import (
+from engine.disk.jsonlines import dump
+from engine.disk.records import (
     attempt_record,
     failure_record,
     invalid_record,
@@ -20,8 +18,10 @@ from engine.records import (
     sent_record,
     unknown_record,
 )
+from engine.faults.fault import fault
+from engine.feed.prompts import InvalidRow
 from engine.schedule import Job
-from engine.usage import UNKNOWN
+from engine.wire.usage import UNKNOWN
 
 STAMP = "2026-11-30T14:03:22.125Z"
 ROW_FIELDS = [

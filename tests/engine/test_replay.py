@@ -11,10 +11,10 @@ from virtual_clock import VirtualClock
 
 from engine.commands import Drain
 from engine.errors import UsageError
-from engine.replay import SPEEDS, Player, speed_words
-from engine.series import AXIS_BUCKETS, WIDEST_S
-from engine.snapshot import Snapshot
-from engine.tape import read_tape
+from engine.past.replay import SPEEDS, Player, speed_words
+from engine.past.tape import read_tape
+from engine.view.series import AXIS_BUCKETS, WIDEST_S
+from engine.view.snapshot import Snapshot
 
 
 def player(

@@ -20,8 +20,8 @@ from reply_bodies import (
     vllm,
 )
 
-from engine.faults import Fault, Scope
-from engine.reply import FLAGS, Expectation, Reply, Usage, parse_reply, read_reply, with_usage
+from engine.faults.fault import Fault, Scope
+from engine.wire.reply import FLAGS, Expectation, Reply, Usage, parse_reply, read_reply, with_usage
 
 EXPECT = Expectation(MODEL, providers=frozenset({"siliconflow/int4"}), max_tokens=8192)
 TOOLS = (

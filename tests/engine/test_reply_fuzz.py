@@ -24,8 +24,8 @@ from reply_bodies import (
     vllm,
 )
 
-from engine.faults import FAMILIES, Fault
-from engine.reply import FLAGS, Expectation, Reply, parse_reply
+from engine.faults.fault import FAMILIES, Fault
+from engine.wire.reply import FLAGS, Expectation, Reply, parse_reply
 
 CASES = 10_000
 EXPECT = Expectation(MODEL, providers=frozenset({"siliconflow/int4"}), max_tokens=8192)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.served import model_matches, provider_matches
+from engine.wire.served import model_matches, provider_matches
 
 KIMI = "moonshotai/kimi-k2.5"
 

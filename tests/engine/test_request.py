@@ -10,9 +10,9 @@ from engine_parts import MODEL, prompt_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.feed.prompts import make_prompt, served_messages
 from engine.manifest import Endpoint
-from engine.prompts import make_prompt, served_messages
-from engine.request import CACHE_TTL_S, Asking
+from engine.wire.request import CACHE_TTL_S, Asking
 
 SAMPLING = {"temperature": 1.0, "top_p": 0.95, "max_tokens": 8192}
 TOOLS = [{"type": "function", "function": {"name": "read", "parameters": {}}}]

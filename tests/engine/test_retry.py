@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.retry import LONGEST_WAIT_S, RetryPolicy
+from engine.pace.retry import LONGEST_WAIT_S, RetryPolicy
 
 
 @given(

@@ -9,8 +9,8 @@ from engine_parts import dataset_text
 from refusal_world import RefusalWorld, Refuses
 from session_parts import clock_of, read_all, session_of, start
 
-from engine.faults import fault
-from engine.rotation import (
+from engine.faults.fault import fault
+from engine.pace.rotation import (
     PATIENCE,
     PATIENCE_S,
     REST_FIRST_S,
@@ -21,7 +21,7 @@ from engine.rotation import (
 )
 from engine.schedule import Job
 from engine.settle import fail
-from engine.snapshot import DatasetState
+from engine.view.snapshot import DatasetState
 
 HOUR = 3600.0
 PROMPTS = 400

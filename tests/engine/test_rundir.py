@@ -15,9 +15,7 @@ import orjson
 import pytest
 from engine_parts import DATASET, HEAD, dataset_text, manifest_of
 
-from engine.errors import ExitCode, IdentityError, RunHeldError, UsageError
-from engine.manifest import Manifest
-from engine.rundir import (
+from engine.disk.rundir import (
     LOCK,
     RUN,
     STATUS,
@@ -28,12 +26,14 @@ from engine.rundir import (
     read_json,
     write_atomically,
 )
+from engine.errors import ExitCode, IdentityError, RunHeldError, UsageError
+from engine.manifest import Manifest
 
 ROOT = Path(__file__).parents[2]
 HOLDER = """
 import sys
 from pathlib import Path
-from engine.rundir import hold
+from engine.disk.rundir import hold
 with hold(Path(sys.argv[1]), "2026-11-30T14:03:22.125Z"):
     print("held", flush=True)
     sys.stdin.read()

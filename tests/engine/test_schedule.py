@@ -18,8 +18,8 @@ from hypothesis.stateful import (
     rule,
 )
 
-from engine.prompts import make_prompt
-from engine.rotation import PATIENCE, PATIENCE_S, Doubt
+from engine.feed.prompts import make_prompt
+from engine.pace.rotation import PATIENCE, PATIENCE_S, Doubt
 from engine.schedule import WAITING_LEAST, Job, Queue, Schedule
 
 EVERYTHING = math.inf

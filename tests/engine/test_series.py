@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.series import (
+from engine.view.series import (
     AXIS_BUCKETS,
     FAMILIES_KEPT,
     OTHER,

@@ -13,7 +13,7 @@ from e2e_files import RunFiles, assert_accounted
 from e2e_provider import playing
 
 from engine.errors import UsageError
-from engine.runs import open_runs
+from engine.fleet.runs import open_runs
 
 PROMPTS, INVALID, OTHERS = 90, 7, 40
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import UsageError
+from engine.fleet.shares import deal, deal_usd, share_of, share_words
 from engine.manifest import Manifest
-from engine.shares import deal, deal_usd, share_of, share_words
 
 LIMITS = """
 [limits]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from engine import sink as module
-from engine.jsonlines import load_line
-from engine.sink import Sink
+from engine.disk import sink as module
+from engine.disk.jsonlines import load_line
+from engine.disk.sink import Sink
 
 
 @pytest.fixture(autouse=True)

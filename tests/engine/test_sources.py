@@ -14,9 +14,9 @@ import pytest
 from engine_parts import HEAD, dataset_text, manifest_of
 
 from engine.errors import ExitCode, SourceError, UsageError
+from engine.feed.prompts import InvalidRow, Prompt
+from engine.feed.sources import PromptFeed, count_rows, read_rows
 from engine.plan import Options, Plan, make_plan
-from engine.prompts import InvalidRow, Prompt
-from engine.sources import PromptFeed, count_rows, read_rows
 
 BOM = b"\xef\xbb\xbf"
 

@@ -24,15 +24,15 @@ from engine.commands import (
     Throttle,
     Unskip,
 )
+from engine.disk.jsonlines import dump_line
+from engine.disk.ledger import FAILURES
+from engine.disk.rundir import EVENTS
 from engine.errors import UsageError
-from engine.faults import fault
-from engine.feeder import Feeder
+from engine.faults.fault import fault
+from engine.feed.feeder import Feeder
+from engine.feed.prompts import Prompt
 from engine.journal import skipped_earlier
-from engine.jsonlines import dump_line
-from engine.ledger import FAILURES
 from engine.plan import EndpointFacts
-from engine.prompts import Prompt
-from engine.rundir import EVENTS
 from engine.session import Session
 from engine.steering import apply
 

@@ -10,12 +10,12 @@ from e2e_desk import Desk
 from e2e_provider import playing, slow
 from taped import START, STEP, break_lines, ended, event, moving, write_run
 
+from engine.disk.jsonlines import dump, dump_line
+from engine.disk.rundir import EVENTS, HISTORY, STATUS
 from engine.errors import UsageError
-from engine.frame import status
-from engine.jsonlines import dump, dump_line
-from engine.rundir import EVENTS, HISTORY, STATUS
-from engine.snapshot import Spell
-from engine.tape import read_tape, spells
+from engine.past.tape import read_tape, spells
+from engine.view.frame import status
+from engine.view.snapshot import Spell
 
 
 def test_one_session_has_every_point_as_it_was(tmp_path: Path) -> None:

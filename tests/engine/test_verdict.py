@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from verdict_case import START, Case, clock_text
 
-from engine import verdict
-from engine.burst import Bins, Burst, Mark
-from engine.evidence import duration
-from engine.judgement import QUIET_ATTEMPTS, needed, trend
-from engine.verdict import VerdictBook
+from engine.verdicts import verdict
+from engine.verdicts.burst import Bins, Burst, Mark
+from engine.verdicts.evidence import duration
+from engine.verdicts.judgement import QUIET_ATTEMPTS, needed, trend
+from engine.verdicts.verdict import VerdictBook
 
 
 def test_bins_count_what_lies_in_the_window_and_forget_the_rest() -> None:

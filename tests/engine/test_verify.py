@@ -16,7 +16,7 @@ from engine.audits.survey import Kit, make_kit
 from engine.audits.verify import Report, verify_run
 from engine.audits.workers import Inline, workers
 from engine.errors import UsageError
-from engine.runs import read_run
+from engine.fleet.runs import read_run
 
 ENGINE = {"exactness": "engine"}
 

@@ -12,11 +12,11 @@ from engine_parts import dataset_text
 from session_parts import clock_of, read_all, session_of, start
 
 from engine.clock import local_hm
-from engine.faults import Fault, fault
-from engine.frame import Framer
+from engine.faults.fault import Fault, fault
 from engine.session import Session
 from engine.settle import fail
-from engine.snapshot import Snapshot
+from engine.view.frame import Framer
+from engine.view.snapshot import Snapshot
 
 A = dataset_text("A", 3)
 LOST = fault("disconnected", "reset by peer")

@@ -52,7 +52,7 @@ max = 200
 """
 FULL_SPEED = """
 import engine.assemble
-from engine.limits import Limiter
+from engine.pace.limits import Limiter
 class AtOnce(Limiter):
     def __init__(self, ceiling, *, now):
         super().__init__(ceiling, now=now, start=ceiling)

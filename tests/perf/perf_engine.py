@@ -16,8 +16,8 @@ from perf_meter import Window
 
 import engine.assemble
 from engine.commands import Stop
-from engine.limits import Limiter
 from engine.manifest import load_manifest
+from engine.pace.limits import Limiter
 from engine.plan import Options, make_plan
 from engine.readers import reader_for
 from engine.runner import EngineThread

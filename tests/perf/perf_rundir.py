@@ -13,11 +13,11 @@ from typing import Any
 
 import orjson
 
-from engine.ledger import ATTEMPTS, ROWS, SENT
+from engine.disk.ledger import ATTEMPTS, ROWS, SENT
+from engine.disk.rundir import claim
+from engine.feed.prompts import Prompt
+from engine.feed.sources import PromptFeed
 from engine.manifest import Manifest, load_manifest
-from engine.prompts import Prompt
-from engine.rundir import claim
-from engine.sources import PromptFeed
 
 NAME = "B6_ultrachat"
 AT = "2026-11-30T14:03:22.125Z"

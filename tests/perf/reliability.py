@@ -45,7 +45,7 @@ from money_kills import killed  # noqa: E402
 from money_play import Played, ending_with, lasting, passing  # noqa: E402
 
 from engine.clock import SystemClock  # noqa: E402
-from engine.reply import Reply, parse_reply  # noqa: E402
+from engine.wire.reply import Reply, parse_reply  # noqa: E402
 
 CLOCK = SystemClock()
 TEXT_ONLY = {"tokenizer": "none"}

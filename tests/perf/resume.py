@@ -77,7 +77,7 @@ def _running(manifest: Path) -> Iterator[subprocess.Popen[bytes]]:
 def rebuild(dataset: Path) -> dict[str, float]:
     """Seconds and peak MB of reading a dataset's ledger, in a process that does nothing else."""
     code = (
-        "import sys, time; from pathlib import Path; from engine.restore import read_ledger\n"
+        "import sys, time; from pathlib import Path; from engine.disk.restore import read_ledger\n"
         "from perf_meter import _peak_mb; began = time.perf_counter()\n"
         "rows = read_ledger(Path(sys.argv[1])).rows\n"
         "import json; print(json.dumps("

@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from engine.commands import Command, Pause, Resume, Throttle
 from engine.errors import EaglegenError
-from engine.remote import RemoteRun, ask
+from engine.link.remote import RemoteRun, ask
 
 HERE = Path(__file__).parent
 DATASETS = 4

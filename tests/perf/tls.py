@@ -21,7 +21,7 @@ from perf_provider import ROOT, cores, pin
 
 sys.path.insert(0, str(ROOT))
 
-from engine.client import Client, Exchange
+from engine.wire.client import Client, Exchange
 
 REPLY = json.dumps({"choices": [{"message": {"content": "x" * 6500}}]}).encode()
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from scripted_run import LiveRun, dataset
 
-from engine.snapshot import (
+from engine.view.snapshot import (
     FailureLine,
     Flying,
     JournalEntry,

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from engine.feed.prompts import Prompt, make_prompt
 from engine.manifest import Manifest, parse_manifest
-from engine.prompts import Prompt, make_prompt
-from engine.reply import Reply
 from engine.schedule import Job
-from engine.usage import Usage
+from engine.wire.reply import Reply
+from engine.wire.usage import Usage
 
 MODEL = "moonshotai/kimi-k2.5"
 HEAD = f"""\

@@ -21,7 +21,7 @@ import pyte
 from e2e_desk import Desk
 from e2e_files import assert_accounted
 
-from engine.rundir import is_held
+from engine.disk.rundir import is_held
 
 MAIN = "from tui.cli import main; main()"
 PROMPT = "READY> "

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from engine.limits import LimitChange, Limiter
-from engine.retry import RetryPolicy
+from engine.pace.limits import LimitChange, Limiter
+from engine.pace.retry import RetryPolicy
 
 TICK_S = 0.5
 

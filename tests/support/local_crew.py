@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.commands import Stop, to_wire
-from engine.fleetrun import Absence
+from engine.fleet.run import Absence
+from engine.fleet.worker import Report, ShardWorker
 from engine.plan import Options
-from engine.worker import Report, ShardWorker
 
 
 class LocalCrew:

@@ -13,7 +13,7 @@ from e2e_provider import playing, slow
 from money_engine import engine_on
 
 from engine.clock import randomness
-from engine.retry import RetryPolicy
+from engine.pace.retry import RetryPolicy
 from engine.simulator import Simulator
 
 

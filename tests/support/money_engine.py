@@ -16,7 +16,7 @@ from engine.plan import Options, make_plan
 from engine.readers import reader_for
 from engine.runner import EngineThread
 from engine.settings import Settings
-from engine.snapshot import Snapshot
+from engine.view.snapshot import Snapshot
 
 PATIENCE_S = 60.0
 

@@ -11,7 +11,7 @@ from typing import Self
 from engine_parts import reply_of
 from session_parts import clock_of
 
-from engine.faults import fault
+from engine.faults.fault import fault
 from engine.schedule import Job
 from engine.session import Session
 from engine.settle import fail, keep

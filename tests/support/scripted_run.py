@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from engine.clock import Clock
 from engine.commands import Command
-from engine.snapshot import (
+from engine.view.snapshot import (
     AttemptRate,
     DatasetView,
     ErrorLine,

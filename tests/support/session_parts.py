@@ -13,13 +13,13 @@ from engine_parts import HEAD, manifest_of, write_rows
 from virtual_clock import VirtualClock
 
 from engine.assemble import assemble
-from engine.client import Client
 from engine.events import AttemptFailed, RowSaved
-from engine.faults import Fault
+from engine.faults.fault import Fault
 from engine.plan import EndpointFacts, Options, make_plan
 from engine.reading import TextReader
 from engine.schedule import Job
 from engine.session import Session
+from engine.wire.client import Client
 
 OPENROUTER = EndpointFacts(api="openrouter", prompt_usd=1e-6, completion_usd=1e-5)
 

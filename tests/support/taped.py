@@ -10,11 +10,11 @@ from typing import Any
 from scripted_run import busy
 
 from engine.clock import iso
-from engine.frame import status
-from engine.history import Historian
-from engine.jsonlines import dump, dump_line
-from engine.rundir import EVENTS, HISTORY, RUN, STATUS
-from engine.snapshot import Snapshot
+from engine.disk.jsonlines import dump, dump_line
+from engine.disk.rundir import EVENTS, HISTORY, RUN, STATUS
+from engine.past.history import Historian
+from engine.view.frame import status
+from engine.view.snapshot import Snapshot
 
 START = 1_796_047_400.0
 """2026-11-30T14:03:20Z."""

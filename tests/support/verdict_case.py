@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from engine.snapshot import ErrorLine
-from engine.verdict import VerdictBook, VerdictChange
+from engine.verdicts.verdict import VerdictBook, VerdictChange
+from engine.view.snapshot import ErrorLine
 
 START = datetime(2026, 11, 30, 14, 0, 0, tzinfo=UTC).timestamp()
 

@@ -9,8 +9,8 @@ from e2e_desk import Desk
 from e2e_provider import playing, slow
 from life_terminal import command
 
-from engine.fleet import Fleet, FleetSnapshot, Part, WorkerView, merge
-from engine.snapshot import DatasetView, Latency
+from engine.fleet.merge import Fleet, FleetSnapshot, Part, WorkerView, merge
+from engine.view.snapshot import DatasetView, Latency
 from tui.draw.crew import crew, crew_rows
 from tui.draw.detail import latency
 from tui.draw.paint import line_width, plain

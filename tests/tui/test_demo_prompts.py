@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import UsageError
-from engine.prompts import make_prompt
+from engine.feed.prompts import make_prompt
 from tui.demo.forms import make_row
 from tui.demo.prompts import DemoDataset, write_sources
 from tui.demo.templates import Family, deal, read_family

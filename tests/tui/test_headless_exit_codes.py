@@ -72,10 +72,10 @@ module.{name} = broken
         ("conductor", "keep", 5),
         ("attempt", "parse_reply", 5),
         ("settle", "RowSaved", 5),
-        ("stats", "RunStats.fold", 5),
+        ("view.stats", "RunStats.fold", 5),
         ("conductor", "Conductor._tick", 2),
-        ("publish", "Publisher.next", 3),
-        ("feeder", "Feeder._read", 1),
+        ("view.publish", "Publisher.next", 3),
+        ("feed.feeder", "Feeder._read", 1),
     ],
 )
 def test_1_a_fault_of_ours_ends_the_run_and_keeps_what_was_paid(

@@ -14,7 +14,7 @@ from e2e_files import assert_accounted
 from e2e_provider import playing, slow
 from life_terminal import command
 
-from engine.rundir import is_held
+from engine.disk.rundir import is_held
 from engine.simulator import Simulator
 
 FLYING, PROMPTS = 4, 12

@@ -27,7 +27,7 @@ from life_terminal import (
     wait_for,
 )
 
-from engine.rundir import is_held
+from engine.disk.rundir import is_held
 from engine.simulator import Simulator
 from engine.simulator.scenario import Latency
 

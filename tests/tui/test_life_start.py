@@ -13,8 +13,8 @@ from money_engine import working
 from scripted_run import busy, dataset
 
 from engine.clock import iso
+from engine.disk.rundir import is_held
 from engine.plan import Options, Shard
-from engine.rundir import is_held
 from engine.simulator import Simulator
 from tui.digest import digest, read_journal, seen_now
 from tui.memory import Recent, Seen, last_look, look, recent, remember

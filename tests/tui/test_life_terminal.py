@@ -24,7 +24,7 @@ from life_terminal import (
     wait_for,
 )
 
-from engine.rundir import is_held
+from engine.disk.rundir import is_held
 from engine.simulator import Simulator
 
 FLYING = 4

@@ -11,8 +11,8 @@ import pytest
 from taped import ended, event, moving, write_run
 
 import themes
-from engine.jsonlines import load_line
-from engine.tape import read_tape
+from engine.disk.jsonlines import load_line
+from engine.past.tape import read_tape
 from tui import picture, recorded
 
 LARGEST = 200_000

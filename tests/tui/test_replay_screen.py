@@ -16,10 +16,10 @@ from taped import START, break_lines, ended, event, moving, write_run
 from textual.pilot import Pilot
 from virtual_clock import VirtualClock
 
-from engine.replay import Player
-from engine.rundir import HISTORY
+from engine.disk.rundir import HISTORY
+from engine.past.replay import Player
+from engine.past.tape import read_tape
 from engine.settings import Settings
-from engine.tape import read_tape
 from tui.draw.paint import plain
 from tui.parting import Parting
 from tui.replay import MARK, ReplayApp
@@ -212,8 +212,8 @@ def test_without_a_terminal_it_ends_with_2(tmp_path: Path) -> None:
 def test_a_run_of_before_these_fields_plays(tmp_path: Path, clock: VirtualClock) -> None:
     """history.jsonl held only status.json's object and the time."""
     from engine.clock import iso
-    from engine.frame import status
-    from engine.jsonlines import dump_line
+    from engine.disk.jsonlines import dump_line
+    from engine.view.frame import status
 
     folder = write_run(tmp_path, [])
     points = [replace(point, rows_per_s=1.0) for point in moving(6)]

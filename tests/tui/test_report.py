@@ -13,11 +13,11 @@ from detailed_run import detailed
 from e2e_desk import Desk, Result
 from taped import MANIFEST, START, break_lines, ended, event, moving, write_run
 
+from engine.disk.jsonlines import dump_line
+from engine.disk.rundir import HISTORY, hold
 from engine.errors import UsageError
-from engine.jsonlines import dump_line
-from engine.rundir import HISTORY, hold
-from engine.snapshot import ErrorLine, ProviderView, Snapshot
-from engine.tape import read_tape
+from engine.past.tape import read_tape
+from engine.view.snapshot import ErrorLine, ProviderView, Snapshot
 from tui.report.markup import Outside, masked
 from tui.report.page import host_of, render
 

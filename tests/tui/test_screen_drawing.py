@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scripted_run import SCENES, dataset, disk_full, many, stalled
 
 from engine import format as fmt
-from engine.snapshot import DatasetView, ErrorLine, Forecast, Latency, Series, Snapshot
+from engine.view.snapshot import DatasetView, ErrorLine, Forecast, Latency, Series, Snapshot
 from tui.draw import chart, detail, lists, rows, words
 from tui.draw.alarm import alarm_line, alarms, calm
 from tui.draw.dataset import rows_line, tokens_line

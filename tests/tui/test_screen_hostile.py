@@ -12,8 +12,8 @@ from scripted_run import HandClock, ScriptedRun, dataset, many
 from textual.screen import Screen
 
 from engine.commands import Pause
-from engine.jsonlines import dump_line
-from engine.snapshot import (
+from engine.disk.jsonlines import dump_line
+from engine.view.snapshot import (
     ErrorLine,
     FailureLine,
     Flying,

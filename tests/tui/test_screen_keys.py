@@ -21,7 +21,7 @@ from textual.pilot import Pilot
 
 from engine.commands import Drain, Pause, Resume, Skip, Stop, Throttle, Unskip
 from engine.errors import EaglegenError
-from engine.snapshot import Snapshot
+from engine.view.snapshot import Snapshot
 from tui.app import EaglegenApp, OnEnd
 from tui.draw.paint import plain
 from tui.picture import story

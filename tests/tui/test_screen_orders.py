@@ -27,7 +27,7 @@ from engine.commands import (
     Unskip,
 )
 from engine.errors import UsageError
-from engine.snapshot import JournalEntry, Snapshot
+from engine.view.snapshot import JournalEntry, Snapshot
 from tui import copies
 from tui.app import EaglegenApp
 from tui.draw.paint import plain

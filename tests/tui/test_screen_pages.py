@@ -28,9 +28,9 @@ from engine.commands import (
     Throttle,
     Unskip,
 )
-from engine.jsonlines import dump_line
-from engine.rundir import EVENTS
-from engine.snapshot import Snapshot
+from engine.disk.jsonlines import dump_line
+from engine.disk.rundir import EVENTS
+from engine.view.snapshot import Snapshot
 from tui.app import EaglegenApp
 from tui.parting import Exits
 from tui.picture import NOW

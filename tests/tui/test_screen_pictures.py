@@ -17,9 +17,9 @@ from detailed_run import detailed
 from scripted_run import SCENES, ScriptedRun
 from textual.pilot import Pilot
 
-from engine.jsonlines import dump_line
-from engine.ledger import ROWS
-from engine.rundir import RUN
+from engine.disk.jsonlines import dump_line
+from engine.disk.ledger import ROWS
+from engine.disk.rundir import RUN
 from engine.tokens.vocabulary import load_vocabulary
 from tui import picture
 from tui.app import EaglegenApp

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from scripted_run import HandClock, ScriptedRun
 from textual.pilot import Pilot
 
-from engine.jsonlines import dump_line
-from engine.ledger import ROWS
-from engine.rundir import RUN
+from engine.disk.jsonlines import dump_line
+from engine.disk.ledger import ROWS
+from engine.disk.rundir import RUN
 from engine.tokens.vocabulary import Vocabulary, load_vocabulary
 from tui import rowfile
 from tui.app import EaglegenApp

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_run import SCENES, burst, paused_run
 
-from engine.snapshot import EventSeries, FamilySeries, Mark, Series, Snapshot, Spell
+from engine.view.snapshot import EventSeries, FamilySeries, Mark, Series, Snapshot, Spell
 from tui import glyphs
 from tui.draw import axis, timeline
 from tui.draw.header import header

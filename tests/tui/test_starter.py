@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ExitCode, UsageError
+from engine.feed.sources import PromptFeed
 from engine.manifest import Dataset, Endpoint, Limits, RunSection, load_manifest, parse_manifest
 from engine.settings import load_settings
-from engine.sources import PromptFeed
 from tui.starter import write_starter
 
 WRITTEN = ("manifest.toml", "prompts/sample.jsonl", ".env", ".gitignore")

@@ -12,7 +12,7 @@ from e2e_desk import Desk, Process
 from e2e_provider import playing
 from life_terminal import Terminal, command
 
-from engine.rundir import is_held
+from engine.disk.rundir import is_held
 
 
 @pytest.fixture

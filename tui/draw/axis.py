@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from engine.clock import local_hm
-from engine.snapshot import Series, Spell
+from engine.view.snapshot import Series, Spell
 
 _KEPT = 0.75
 """Share of a series that a grid shows at least: with less, columns become wider instead."""

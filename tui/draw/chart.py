@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from engine.snapshot import Series
+from engine.view.snapshot import Series
 from tui import glyphs
 
 SPAN_S = 300.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine import format as fmt
-from engine.fleet import FleetSnapshot, WorkerView
-from engine.snapshot import Snapshot
+from engine.fleet.merge import FleetSnapshot, WorkerView
+from engine.view.snapshot import Snapshot
 from tui.draw.paint import Line, Span, exactly
 from tui.draw.table import Column, table
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine import format as fmt
-from engine.snapshot import DatasetView, RunState
+from engine.view.snapshot import DatasetView, RunState
 from tui import glyphs
 from tui.draw import chart, grades, words
 from tui.draw.paint import (

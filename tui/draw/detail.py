@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from engine import format as fmt
 from engine.clock import local_hms
-from engine.fleet import FleetSnapshot
-from engine.snapshot import DatasetView, ErrorLine, Forecast, Snapshot
+from engine.fleet.merge import FleetSnapshot
+from engine.view.snapshot import DatasetView, ErrorLine, Forecast, Snapshot
 from tui import glyphs
 from tui.draw import dataset, errors, grades, timeline, words
 from tui.draw.lists import failures, last_rows, providers, slowest

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from engine import format as fmt
-from engine.snapshot import DatasetView, ErrorLine
+from engine.view.snapshot import DatasetView, ErrorLine
 from tui import glyphs
 from tui.draw import chart, words
 from tui.draw.paint import LABEL, Field, Line, Span, arrange, exactly, field, label, line_width

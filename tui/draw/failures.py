@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from engine import format as fmt
-from engine.snapshot import DatasetView, ErrorLine, Snapshot
+from engine.view.snapshot import DatasetView, ErrorLine, Snapshot
 from tui import glyphs
 from tui.draw import words
 from tui.draw.detail import full_error

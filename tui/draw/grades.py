@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from engine import format as fmt
-from engine.snapshot import DatasetView
+from engine.view.snapshot import DatasetView
 from tui import glyphs
 from tui.draw.paint import Field, Line, Span, field
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from engine import format as fmt
-from engine.snapshot import DatasetView, Snapshot
+from engine.view.snapshot import DatasetView, Snapshot
 from tui import glyphs
 from tui.draw import chart, timeline, words
 from tui.draw.paint import LABEL, Field, Line, Span, arrange, field, label, line_width

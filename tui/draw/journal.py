@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from engine import format as fmt
 from engine.clock import local_hms
-from engine.snapshot import JournalEntry
+from engine.view.snapshot import JournalEntry
 from tui.draw.paint import Line, Span, exactly, wrap
 from tui.draw.table import text
 

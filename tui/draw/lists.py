@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine import format as fmt
 from engine.clock import local_hms
-from engine.snapshot import DatasetView, ProviderView, Snapshot
+from engine.view.snapshot import DatasetView, ProviderView, Snapshot
 from tui import glyphs
 from tui.draw import words
 from tui.draw.paint import Line, Span, exactly

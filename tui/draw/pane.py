@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from engine.snapshot import DatasetView, RunState
+from engine.view.snapshot import DatasetView, RunState
 from tui.draw import dataset, errors
 from tui.draw.paint import Line, exactly
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from engine.snapshot import DatasetView
+from engine.view.snapshot import DatasetView
 from tui.draw.pane import wanted
 
 PANE_MIN = 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from engine import format as fmt
-from engine.snapshot import DatasetView, RunState
+from engine.view.snapshot import DatasetView, RunState
 from tui import glyphs
 from tui.draw import dataset, errors, grades, words
 from tui.draw.paint import Field, Line, Span, arrange, field

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from engine import format as fmt
 from engine.clock import local_hm
-from engine.snapshot import DatasetView, FamilySeries, Mark, Series, Snapshot, Spell
+from engine.view.snapshot import DatasetView, FamilySeries, Mark, Series, Snapshot, Spell
 from tui import glyphs
 from tui.draw import axis, chart
 from tui.draw.paint import LABEL, Line, Span, exactly, label

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine import format as fmt
-from engine.snapshot import Snapshot
+from engine.view.snapshot import Snapshot
 from tui.draw.header import totals
 
 _NAME_CELLS = 40

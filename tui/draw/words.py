@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from engine import format as fmt
 from engine.errors import ExitCode
-from engine.snapshot import DatasetView, ErrorLine, Forecast, RunState, Snapshot
+from engine.view.snapshot import DatasetView, ErrorLine, Forecast, RunState, Snapshot
 from tui import glyphs
 
 _WHOLE_FROM = 9.95

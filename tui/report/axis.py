@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from engine.tape import Session
+from engine.past.tape import Session
 from tui.report import when
 
 WIDTH, LEFT, RIGHT = 960.0, 64.0, 12.0

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from engine import format as fmt
 from engine.clock import SystemClock
+from engine.disk.rundir import write_atomically
 from engine.errors import ExitCode, UsageError
-from engine.rundir import write_atomically
+from engine.past.tape import read_tape
 from engine.settings import load_settings
-from engine.tape import read_tape
 from tui.report.markup import Outside
 from tui.report.page import GENERATOR, render
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from engine import format as fmt
-from engine.replay import held_spells
-from engine.snapshot import Snapshot, Spell
-from engine.tape import Session, Tape
-from engine.tracks import Counter, DatasetTracks, families, value_at
+from engine.past.replay import held_spells
+from engine.past.tape import Session, Tape
+from engine.past.tracks import Counter, DatasetTracks, families, value_at
+from engine.view.snapshot import Snapshot, Spell
 from tui.draw import words
 from tui.report import when
 from tui.report.axis import Stretch, TimeAxis

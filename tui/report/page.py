@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from engine import format as fmt
-from engine.snapshot import Snapshot
-from engine.tape import Tape, at_rest
+from engine.past.tape import Tape, at_rest
+from engine.view.snapshot import Snapshot
 from tui.draw import words
 from tui.report import markup, tables, when
 from tui.report.figures import Figures

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from engine import format as fmt
-from engine.snapshot import DatasetView, ErrorLine, FailureLine, Snapshot
-from engine.tape import Tape
+from engine.past.tape import Tape
+from engine.view.snapshot import DatasetView, ErrorLine, FailureLine, Snapshot
 from tui.draw import grades, words
 from tui.report import when
 from tui.report.chart import histogram

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from engine.snapshot import Snapshot
+from engine.view.snapshot import Snapshot
 from tui import keys
 from tui.draw import detail, words
 from tui.draw.paint import Line

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from textual.binding import BindingType
 
 from engine import format as fmt
-from engine.rundir import EVENTS
-from engine.snapshot import JournalEntry, Snapshot
+from engine.disk.rundir import EVENTS
+from engine.view.snapshot import JournalEntry, Snapshot
 from tui import keys, rowfile
 from tui.desk import Desk
 from tui.draw import journal

@@ -8,7 +8,7 @@ from textual import events
 from textual.app import ComposeResult
 
 from engine.clock import local_hms
-from engine.snapshot import Snapshot
+from engine.view.snapshot import Snapshot
 from tui.desk import Desk
 from tui.draw.paint import Line
 from tui.screens.steered import Steered

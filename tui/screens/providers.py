@@ -8,7 +8,7 @@ from textual.app import App
 
 from engine import format as fmt
 from engine.commands import ExcludeProvider, IncludeProvider
-from engine.snapshot import ProviderView, Snapshot
+from engine.view.snapshot import ProviderView, Snapshot
 from tui.desk import Desk
 from tui.screens.dialogs import Item, PickScreen
 

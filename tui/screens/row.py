@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from textual.binding import BindingType
 
 from engine import format as fmt
-from engine.ledger import ROWS
-from engine.snapshot import Snapshot
+from engine.disk.ledger import ROWS
+from engine.view.snapshot import Snapshot
 from tui import keys, rowfile
 from tui.desk import Desk
 from tui.draw import row as drawn

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from engine import format as fmt
-from engine.snapshot import DatasetView, Snapshot
+from engine.view.snapshot import DatasetView, Snapshot
 from tui import glyphs
 from tui.draw import keybar, rows, words
 from tui.draw.alarm import Alarm, alarm_line, alarms, calm

@@ -6,7 +6,7 @@ from textual.content import Content
 from textual.message import Message
 
 from engine import format as fmt
-from engine.snapshot import DatasetView, Snapshot
+from engine.view.snapshot import DatasetView, Snapshot
 from tui.draw import rows, words
 from tui.draw.pane import pane
 from tui.draw.plan import Place

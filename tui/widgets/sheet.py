@@ -11,7 +11,7 @@ from textual.containers import Container
 from textual.content import Content
 
 from engine import format as fmt
-from engine.snapshot import Snapshot
+from engine.view.snapshot import Snapshot
 from tui.draw import keybar
 from tui.draw.alarm import Alarm, alarm_line, alarms, calm
 from tui.draw.header import header

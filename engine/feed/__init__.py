@@ -1,0 +1,1 @@
+"""From source files to jobs: read lazily, known by content, not read again."""

@@ -1,0 +1,1 @@
+"""Several processes as one run: shards and their shares, run directories together, Ray."""

@@ -1,0 +1,1 @@
+"""The control socket: orders in, snapshots out, for other processes."""

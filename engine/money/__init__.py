@@ -1,0 +1,1 @@
+"""What may be spent: budgets, the balance, prices, and never paying twice."""

@@ -1,0 +1,1 @@
+"""From events to the snapshot that every front end draws from."""
