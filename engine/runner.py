@@ -17,8 +17,7 @@ from engine.changes import changes
 from engine.clock import Clock, SystemClock, iso
 from engine.commands import Command
 from engine.conductor import Conductor
-from engine.disk.rundir import RUN, claim, hold, read_json
-from engine.disk.runrecord import run_problem
+from engine.disk.rundir import claim, hold
 from engine.errors import EaglegenError, ExitCode, RunUnreachableError
 from engine.link.control import ControlServer
 from engine.link.mailbox import LEFT_EARLY, Mailbox, Order, is_end, refuse
@@ -84,8 +83,10 @@ class EngineThread:
         ensure_descriptors(self._plan.concurrency)
         self._owned = self._held.enter_context(hold(self._plan.folder, iso(self._clock.wall())))
         try:
-            self._changes = _changes(self._plan)
-            claim(self._plan.folder, self._plan.recorded, self._plan.shard_record)
+            recorded = self._plan.recorded
+            if earlier := claim(self._plan.folder, recorded, self._plan.shard_record):
+                now = recorded.model_dump(mode="json")
+                self._changes = tuple(changes(earlier["manifest"], now))
         except BaseException:
             self._held.close()
             raise
@@ -313,10 +314,3 @@ class EngineThread:
         said = apply(self._session, command, origin=origin)
         self._snapshot = self._look()
         return said
-
-
-def _changes(plan: Plan) -> tuple[str, ...]:
-    record = read_json(plan.folder / RUN)
-    if run_problem(record):  # `claim` says so, where there is one at all
-        return ()
-    return tuple(changes(record["manifest"], plan.recorded.model_dump(mode="json")))

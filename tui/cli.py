@@ -22,6 +22,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+ManifestFile = Annotated[Path, typer.Argument(help="The manifest (TOML).", show_default=False)]
+Only = Annotated[list[str] | None, typer.Option(help="Only this dataset; repeatable.")]
+Concurrency = Annotated[int | None, typer.Option(min=1, help="Ceiling in flight.")]
+Output = Annotated[Path | None, typer.Option(help="The run directory.")]
+BaseUrl = Annotated[str | None, typer.Option(help="Another endpoint.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Pilot: the first N of each dataset.")]
+AllowShort = Annotated[
+    bool, typer.Option("--allow-short", help="Take sources that hold fewer rows.")
+]
 RunDir = Annotated[Path, typer.Argument(help="The run directory.", show_default=False)]
 RunDirs = Annotated[
     list[Path],
@@ -98,7 +107,7 @@ def demo(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §
 
 @app.command()
 def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
-    manifest: Annotated[Path, typer.Argument(help="The manifest (TOML).", show_default=False)],
+    manifest: ManifestFile,
     headless: Headless = False,
     json: Json = False,
     interval: Interval = None,
@@ -106,13 +115,11 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
     fps: Fps = None,
     bandwidth: Bandwidth = None,
     ascii: Ascii = False,  # noqa: A002 - the option's name
-    only: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeatable.")] = None,
-    concurrency: Annotated[int | None, typer.Option(min=1, help="Ceiling in flight.")] = None,
-    output: Annotated[Path | None, typer.Option(help="The run directory.")] = None,
-    base_url: Annotated[str | None, typer.Option(help="Another endpoint.")] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Pilot: the first N of each dataset.")
-    ] = None,
+    only: Only = None,
+    concurrency: Concurrency = None,
+    output: Output = None,
+    base_url: BaseUrl = None,
+    limit: Limit = None,
     shard: Annotated[
         str | None,
         typer.Option(
@@ -130,9 +137,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
     ] = None,
     workers: Annotated[int | None, typer.Option(help="With --ray: how many, for good.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Failed ones too.")] = False,
-    allow_short: Annotated[
-        bool, typer.Option("--allow-short", help="Take sources that hold fewer rows.")
-    ] = False,
+    allow_short: AllowShort = False,
     max_error_rate: Annotated[
         float | None, typer.Option(min=0, max=1, help="Drain when this share of prompts failed.")
     ] = None,
@@ -167,22 +172,18 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
 
 @app.command()
 def check(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN §5
-    manifest: Annotated[Path, typer.Argument(help="The manifest (TOML).", show_default=False)],
+    manifest: ManifestFile,
     offline: Annotated[bool, typer.Option("--offline", help="Send nothing at all.")] = False,
     json: Json = False,
     show: Annotated[
         int, typer.Option(min=0, metavar="N", help="Print N prompts of each dataset as served.")
     ] = 0,
-    only: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeatable.")] = None,
-    base_url: Annotated[str | None, typer.Option(help="Another endpoint.")] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Pilot: the first N of each dataset.")
-    ] = None,
-    concurrency: Annotated[int | None, typer.Option(min=1, help="Ceiling in flight.")] = None,
-    output: Annotated[Path | None, typer.Option(help="The run directory.")] = None,
-    allow_short: Annotated[
-        bool, typer.Option("--allow-short", help="Take sources that hold fewer rows.")
-    ] = False,
+    only: Only = None,
+    base_url: BaseUrl = None,
+    limit: Limit = None,
+    concurrency: Concurrency = None,
+    output: Output = None,
+    allow_short: AllowShort = False,
 ) -> None:
     """Everything that can be known before spending: prompts, hosts, key, credits, price."""
     from engine.plan import Options
@@ -281,7 +282,7 @@ def export(  # noqa: PLR0913, PLR0917 - one parameter for each option of DESIGN 
     run_dir: RunDirs,
     to: Annotated[str, typer.Option("--to", help=_FORMATS, show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="The file to write.", show_default=False)],
-    only: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeatable.")] = None,
+    only: Only = None,
     include: Annotated[
         list[str] | None, typer.Option(help="A grade, a flag, or length; repeatable.")
     ] = None,

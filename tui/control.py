@@ -85,10 +85,7 @@ def parse(action: str, value: str | None) -> Command:
 
 def attach(folder: Path, *, read_only: bool, look: Look = _AS_SET) -> int:
     """The full screen on a run of another process; leaving it leaves the run alone."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError("attach needs a terminal", hint="`status --json` is for scripts.")
-    settings = look.over(load_settings(Path.cwd()))
-    check_look(settings, Watching())
+    settings = _settings(look)
     run = RemoteRun(folder, hz=max(2.0, settings.fps), read_only=read_only)
     try:
         left = _look_at(run, folder, settings, read_only=read_only)
@@ -107,10 +104,7 @@ def attach_all(folders: Sequence[Path], *, read_only: bool, look: Look = _AS_SET
             "several runs can only be watched together: add --read-only",
             hint="`control RUN_DIR ACTION` steers one of them.",
         )
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError("attach needs a terminal", hint="`status --json` is for scripts.")
-    settings = look.over(load_settings(Path.cwd()))
-    check_look(settings, Watching())
+    settings = _settings(look)
     run = FleetWatch(runs, hz=max(2.0, settings.fps))
     names = " ".join(shlex.quote(str(folder)) for folder in folders)
     greeting = f"read-only: {len(runs.runs)} runs as one; latencies are those of the slowest"
@@ -121,6 +115,15 @@ def attach_all(folders: Sequence[Path], *, read_only: bool, look: Look = _AS_SET
     finally:
         run.close()
     return int(ExitCode.INTERNAL if left.parting is Parting.CRASHED else ExitCode.OK)
+
+
+def _settings(look: Look) -> Settings:
+    """How the screen is to look; raises UsageError where there is no terminal for it."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError("attach needs a terminal", hint="`status --json` is for scripts.")
+    settings = look.over(load_settings(Path.cwd()))
+    check_look(settings, Watching())
+    return settings
 
 
 def _look_at(run: RemoteRun, folder: Path, settings: Settings, *, read_only: bool) -> Left:

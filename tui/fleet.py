@@ -19,9 +19,6 @@ from engine.settings import key_for, load_settings
 from tui.detach import UNTETHERED, tether
 from tui.jobs import Watching, check_look, watch
 
-LOCAL = "local"
-"""`--ray` without an address: that of RAY_ADDRESS, else a Ray of this host."""
-
 
 def run_on_ray(
     path: Path, options: Options, watching: Watching, *, address: str | None, workers: int | None
@@ -44,7 +41,7 @@ def run_on_ray(
     key_for(settings, plan.manifest.endpoint.base_url)  # refuse before there are workers
     _check_free(root, count)
     line = tether() if watching.on_screen else UNTETHERED
-    crew = RayCrew(None if address == LOCAL else address)
+    crew = RayCrew(address)
     run = FleetRun(crew, _fleet(plan, root), path.resolve(), shards, root)
     code = watch(run, settings, watching, line, lambda: None)
     if run.error is not None:
@@ -84,5 +81,4 @@ def _fleet(plan: Plan, root: Path) -> Fleet:
         model=whole.endpoint.model,
         endpoint=whole.endpoint.base_url,
         ceiling=whole.limits.concurrency,
-        kind="worker",
     )

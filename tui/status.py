@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.clock import SystemClock
+from engine.disk.entries import moment
 from engine.disk.jsonlines import dump_line
 from engine.disk.rundir import RUN, STATUS
 from engine.errors import ExitCode, UsageError
@@ -15,10 +16,9 @@ from engine.fleet.files import fleet_of, is_live, parts_of, read_status
 from engine.fleet.merge import FleetSnapshot, Part, WorkerView, merge
 from engine.fleet.runs import RunSet, open_runs
 from engine.format import ago, coarse, compact, money, safe_text, thousands
-from engine.past.history import moment
 from engine.view.frame import status
+from engine.view.gone import ENDED
 
-_ENDED = frozenset({"done", "stopped"})
 _MOVING = frozenset({"running", "paused"})
 
 
@@ -75,16 +75,14 @@ def _part_record(part: Part, wall: float) -> dict[str, Any]:
 
 
 def _fleet_lines(whole: FleetSnapshot, wall: float) -> Iterator[str]:
-    reason = f": {safe_text(whole.reason)}" if whole.reason else ""
-    yield f"{safe_text(whole.run)}  {whole.state}{reason}"
-    cap = "" if whole.max_cost_usd is None else f" of {money(whole.max_cost_usd)}"
-    flying = f"in flight {whole.in_flight}/{whole.limit}"
-    yield f"model {safe_text(whole.model)}  {flying}  cost {money(whole.cost_usd)}{cap}"
+    record = status(whole)
+    yield _head(record, whole.state)
+    yield _work(record)
     yield ""
     yield from (_worker(worker, wall) for worker in whole.workers)
     yield ""
-    over = whole.state in _ENDED
-    for view in status(whole)["datasets"]:
+    over = whole.state in ENDED
+    for view in record["datasets"]:
         yield from _dataset(view, over=over)
 
 
@@ -103,29 +101,32 @@ def _worker(worker: WorkerView, wall: float) -> str:
 
 
 def _lines(record: dict[str, Any], age: float, *, live: bool) -> list[str]:
-    reason = f": {safe_text(record['reason'])}" if record["reason"] else ""
-    money_line = f"cost {money(record['cost_usd'])}{_cap(record)}"
-    flying = f"in flight {record['in_flight']}/{record['limit']}"
     lines = [
-        f"{safe_text(record['run'])}  {_life(record, live=live)}{reason}",
+        _head(record, _life(record, live=live)),
         f"heartbeat {ago(age)} from process {record['pid']} on {record['host']}",
-        f"model {safe_text(record['model'])}  {flying}  {money_line}",
+        _work(record),
         "",
     ]
-    over = not live or record["state"] in _ENDED
+    over = not live or record["state"] in ENDED
     return lines + [line for view in record["datasets"] for line in _dataset(view, over=over)]
+
+
+def _head(record: dict[str, Any], state: str) -> str:
+    reason = f": {safe_text(record['reason'])}" if record["reason"] else ""
+    return f"{safe_text(record['run'])}  {state}{reason}"
+
+
+def _work(record: dict[str, Any]) -> str:
+    cap = "" if record["max_cost_usd"] is None else f" of {money(record['max_cost_usd'])}"
+    flying = f"in flight {record['in_flight']}/{record['limit']}"
+    return f"model {safe_text(record['model'])}  {flying}  cost {money(record['cost_usd'])}{cap}"
 
 
 def _life(record: dict[str, Any], *, live: bool) -> str:
     state = str(record["state"])
-    if live or state in _ENDED:
+    if live or state in ENDED:
         return state
     return f"DEAD while {state}: its process is gone; `run` goes on where it ended"
-
-
-def _cap(record: dict[str, Any]) -> str:
-    cap = record["max_cost_usd"]
-    return "" if cap is None else f" of {money(cap)}"
 
 
 def _dataset(view: dict[str, Any], *, over: bool) -> list[str]:

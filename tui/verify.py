@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from engine.audits.overlap import Overlap, Together, overlaps, together
 from engine.audits.survey import make_kit, processes_for
@@ -18,8 +18,9 @@ from engine.errors import ExitCode
 from engine.fleet.runs import OpenRun, RunSet, open_runs
 from engine.format import compact, percent, plural, safe_text, thousands
 from engine.settings import load_settings
+from engine.tokens.grades import Exactness
 
-_GRADES = ("engine", "matched", "ambiguous", "mismatch", "unverified")
+_GRADES: tuple[Exactness, ...] = get_args(Exactness)
 _FAULTS_SHOWN = 20
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from engine.disk.entries import PROBLEMS
+from engine.disk.entries import PROBLEMS, moment
 from engine.disk.jsonlines import Position, load_line, read_on
 from engine.disk.ledger import ATTEMPTS, ROWS, Ledger, split_id
 from engine.faults.families import FAMILIES
@@ -63,8 +63,7 @@ def _fate(ledger: Ledger, key: str, turn: int, *, retry_failed: bool) -> Fate:
 
 
 def _ended_at(record: dict[str, Any]) -> float:
-    started = datetime.fromisoformat(record["started_at"]).timestamp()
-    return started + float(record.get("latency_s") or 0.0)
+    return moment(record["started_at"]) + float(record.get("latency_s") or 0.0)
 
 
 def _count_served(folder: Path, ledger: Ledger, found: Iterable[EarlierFaults]) -> None:
@@ -75,24 +74,12 @@ def _count_served(folder: Path, ledger: Ledger, found: Iterable[EarlierFaults]) 
     offsets = sorted([*ledger.generations.values, *ledger.new_generations.values()])
     slow = ledger.latency.quantile(0.99) or 0.0
     with path.open("rb") as file:
-        place = partial(_first_after, file, offsets)
+        ended_by = partial(bisect_right, offsets, key=partial(_row_ended_at, file))
         for faults in found:
-            last = place(faults.last_at)
-            faults.served_within = max(0, last - place(faults.first_at))
+            last = ended_by(faults.last_at)
+            faults.served_within = max(0, last - ended_by(faults.first_at))
             # what ended later than a slow reply takes was surely started after the failure
-            faults.served_after = len(offsets) - place(faults.last_at + slow)
-
-
-def _first_after(file: IO[bytes], offsets: list[int], moment: float) -> int:
-    """The number of rows that had ended by `moment`."""
-    low, high = 0, len(offsets)
-    while low < high:
-        middle = (low + high) // 2
-        if _row_ended_at(file, offsets[middle]) <= moment:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+            faults.served_after = len(offsets) - ended_by(faults.last_at + slow)
 
 
 def _row_ended_at(file: IO[bytes], offset: int) -> float:

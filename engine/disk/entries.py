@@ -192,6 +192,11 @@ def _wrong_usage(usage: Mapping[str, Any]) -> str:
     return "" if cost is None or dollars(cost) is not None else "usage.cost is no amount"
 
 
+def moment(text: Any) -> float:
+    """A record's time (ISO 8601) as epoch seconds; raises ValueError where it is none."""
+    return datetime.fromisoformat(str(text)).timestamp()
+
+
 def is_moment(text: str) -> bool:
     """Whether a text is a time of a known zone, ISO 8601."""
     try:

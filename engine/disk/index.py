@@ -24,7 +24,7 @@ import orjson
 from engine.disk.jsonlines import Position, dump, load_line
 from engine.disk.keytable import Columns, Occurrences, generation_number, prompt_number
 from engine.disk.ledger import ATTEMPTS, ROWS, SENT, Ledger, Open, split_id
-from engine.feed.mark import Mark, Place
+from engine.disk.mark import Mark, Place
 from engine.view.series import Quantiles
 
 INDEX: Final = "resume.index"

@@ -9,14 +9,14 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from engine.disk.entries import moment
 from engine.disk.jsonlines import Position, load_line
 from engine.disk.keytable import Columns, generation_number, prompt_number, request_number
+from engine.disk.mark import Mark
 from engine.faults.families import FAMILIES
-from engine.feed.mark import Mark
 from engine.money.resend import may_be_billed
 from engine.view.glimpse import FAILURES_KEPT, bucket
 from engine.view.series import Quantiles
@@ -107,11 +107,6 @@ class Ledger:
     def cut(self, key: str) -> bool:
         """Whether the prompt's conversation ended on a row cut by length."""
         return self._flags(prompt_number(key)) == _CUT
-
-    @property
-    def prompt_count(self) -> int:
-        """Prompts that have a row."""
-        return len(self.prompts) + len(self.new_prompts)
 
     def attempt(self, identifier: str) -> int:
         """The highest attempt number that was ever sent for a generation without a row."""
@@ -268,7 +263,7 @@ def _asked(ledger: Ledger, record: dict[str, Any]) -> Open | None:
 
 def _failure_line(failure: dict[str, Any]) -> FailureLine:
     message, attempts = failure.get("message") or "", failure.get("attempts") or 0
-    at = datetime.fromisoformat(failure["at"]).timestamp() if failure.get("at") else 0.0
+    at = moment(failure["at"]) if failure.get("at") else 0.0
     return FailureLine(failure["id"], at, failure["family"], message, attempts)
 
 

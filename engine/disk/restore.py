@@ -26,7 +26,7 @@ from engine.disk.ledger import (
     fold_sent,
     settle,
 )
-from engine.feed.mark import Mark
+from engine.disk.mark import Mark
 from engine.format import plural
 
 _SAVE_BYTES: Final = 8 << 20

@@ -84,9 +84,12 @@ def is_held(folder: Path) -> bool:
     return False
 
 
-def claim(folder: Path, manifest: Manifest, shard: dict[str, Any] | None = None) -> bool:
-    """Check the identity of what is there and write run.json; True where a run is resumed.
+def claim(
+    folder: Path, manifest: Manifest, shard: dict[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """Check the identity of what is there and write run.json anew.
 
+    Returns the run.json of the session before, None where the run begins; raises IdentityError.
     `shard` holds `index` (from 1), `count`, and `prompts`, the whole's total of each dataset.
     """
     path = folder / RUN
@@ -111,7 +114,7 @@ def claim(folder: Path, manifest: Manifest, shard: dict[str, Any] | None = None)
         earlier_totals = ((earlier or {}).get("shard") or {}).get("prompts") or {}
         record["shard"] = {**shard, "prompts": {**earlier_totals, **shard["prompts"]}}
     write_atomically(path, orjson.dumps(record, option=orjson.OPT_INDENT_2))
-    return earlier is not None
+    return earlier
 
 
 def _check_shard(folder: Path, earlier: dict[str, Any] | None, now: dict[str, Any] | None) -> None:

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine.disk.entries import moment
 from engine.disk.ledger import Ledger, read_rows_at
 from engine.disk.restore import Upkeep, fold_files
 from engine.feed.progress import Progress
@@ -199,4 +199,4 @@ class Feeder:
 
 
 def _epoch(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
+    return moment(text) if text else 0.0

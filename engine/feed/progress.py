@@ -1,4 +1,4 @@
-"""Follows the reading of one source, and marks how far it has come (`engine.feed.mark`)."""
+"""Follows the reading of one source, and marks how far it has come (`engine.disk.mark`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.disk.ledger import Ledger
-from engine.feed.mark import Mark, Place, Prefix
+from engine.disk.mark import Mark, Place, Prefix
 from engine.feed.prompts import InvalidRow, Prompt
 from engine.feed.sources import PromptFeed
 

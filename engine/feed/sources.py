@@ -16,8 +16,8 @@ from typing import IO, Any, NamedTuple, cast
 import orjson
 
 from engine.disk.keytable import Occurrences
+from engine.disk.mark import Mark, Place, Prefix
 from engine.errors import SourceError
-from engine.feed.mark import Mark, Place, Prefix
 from engine.feed.prompts import Counts, InvalidRow, Prompt, RowError, make_prompt
 from engine.manifest import Dataset, Manifest
 

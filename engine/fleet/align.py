@@ -6,10 +6,8 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from engine.view.series import AXIS_BUCKETS
 from engine.view.snapshot import FamilySeries, Series
-
-_MOST = 240
-"""Buckets of the common axis; as many as one process keeps."""
 
 
 def summed(series: Sequence[Series], until: float) -> Series:
@@ -45,8 +43,10 @@ def _combined(series: Sequence[Series], until: float, *, share: bool) -> Series:
     width = max(each.width for each in known)
     start = min(each.start for each in known)
     buckets = max(0, math.floor((until - start) / width + 1e-6))
-    start += max(0, buckets - _MOST) * width
-    columns = [_spread(each, start, width, min(buckets, _MOST), share=share) for each in known]
+    start += max(0, buckets - AXIS_BUCKETS) * width
+    columns = [
+        _spread(each, start, width, min(buckets, AXIS_BUCKETS), share=share) for each in known
+    ]
     return Series(start, width, tuple(_sum(values) for values in zip(*columns, strict=True)))
 
 

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from engine.disk.entries import moment
 from engine.disk.rundir import STATUS, is_held, read_json
 from engine.fleet.merge import Fleet, Part
 from engine.fleet.runs import OpenRun, RunSet
-from engine.fleet.view import Whole
-from engine.past.history import moment, picture
+from engine.fleet.view import Whole, all_known
+from engine.past.history import picture
+from engine.view.gone import ENDED
 
 FRESH_S: Final = 15.0
 """A heartbeat of another host that is younger stands for a live process: locks may end at hosts."""
-_ENDED: Final = frozenset({"done", "stopped"})
 
 
 def is_live(folder: Path, record: Mapping[str, Any] | None, wall: float) -> bool:
@@ -32,7 +33,7 @@ def is_live(folder: Path, record: Mapping[str, Any] | None, wall: float) -> bool
         age = wall - moment(record["heartbeat_at"])
     except (KeyError, ValueError):
         return False
-    return record.get("state") not in _ENDED and age < FRESH_S
+    return record.get("state") not in ENDED and age < FRESH_S
 
 
 def read_status(folder: Path) -> dict[str, Any] | None:
@@ -70,8 +71,7 @@ def fleet_of(runs: RunSet) -> Fleet:
         for name in runs.names
     }
     caps = [run.manifest.limits.max_cost_usd for run in runs.runs]
-    known = [cap for cap in caps if cap is not None]
-    cap = manifest.limits.max_cost_usd if runs.sharded else sum(known) if all(caps) else None
+    cap = manifest.limits.max_cost_usd if runs.sharded else all_known(caps)
     folders = {str(run.folder.parent if runs.sharded else run.folder) for run in runs.runs}
     return Fleet(
         run=runs.title,
@@ -88,7 +88,4 @@ def _budget(runs: RunSet, name: str) -> int | None:
     """A dataset's token budget over all; None where one of them has none."""
     sets = [d for run in runs.runs for d in run.manifest.datasets if d.name == name]
     budgets = [dataset.token_budget for dataset in sets]
-    if runs.sharded:
-        return budgets[-1] if budgets else None
-    known = [budget for budget in budgets if budget is not None]
-    return sum(known) if known and len(known) == len(budgets) else None
+    return budgets[-1] if runs.sharded else all_known(budgets)

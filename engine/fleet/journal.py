@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import Final
 
+from engine.journal import KEPT
 from engine.view.snapshot import JournalEntry, Snapshot
-
-KEPT: Final = 200
 
 
 class FleetJournal:

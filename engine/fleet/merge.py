@@ -15,16 +15,16 @@ from engine.fleet import align
 from engine.fleet.view import (
     Seen,
     Whole,
+    all_known,
     known_sum,
     merge_events,
     merge_forecasts,
     merge_providers,
     merge_views,
 )
-from engine.view.snapshot import DatasetView, JournalEntry, RunState, Snapshot
+from engine.view.gone import ENDED, at_rest
+from engine.view.snapshot import DatasetView, RunState, Snapshot
 
-JOURNAL_KEPT: Final = 200
-_ENDED: Final = frozenset({"done", "stopped"})
 _BUSIEST: Final[tuple[RunState, ...]] = ("running", "draining", "waiting", "paused", "starting")
 _GRAVEST: Final = (
     *(ExitCode.INTERNAL, ExitCode.USAGE, ExitCode.HELD, ExitCode.INTERRUPTED),
@@ -49,7 +49,7 @@ class Part:
     @property
     def ended(self) -> bool:
         """Whether its session has come to its end."""
-        return self.snapshot is not None and self.snapshot.state in _ENDED and not self.live
+        return self.snapshot is not None and self.snapshot.state in ENDED and not self.live
 
     @property
     def dead(self) -> bool:
@@ -98,11 +98,10 @@ class Fleet:
     model: str = ""
     endpoint: str = ""
     ceiling: int = 0
-    kind: str = "shard"
 
 
 def merge(fleet: Fleet, parts: Sequence[Part], wall: float) -> FleetSnapshot:
-    """All parts as one run, at `wall` (epoch seconds)."""
+    """All parts as one run, at `wall` (epoch seconds); its journal is FleetJournal's to give."""
     heard = [_at_rest(part) for part in parts if part.snapshot is not None]
     seen = [snapshot for part in heard if (snapshot := part.snapshot) is not None]
     live = [s for part in heard if part.live and (s := part.snapshot) is not None]
@@ -134,14 +133,12 @@ def merge(fleet: Fleet, parts: Sequence[Part], wall: float) -> FleetSnapshot:
         endpoint=fleet.endpoint,
         limit_reason=_limit_reason(heard),
         in_flight_cost_usd=known_sum(s.in_flight_cost_usd for s in seen),
-        projected_cost_usd=_all_known([s.projected_cost_usd for s in seen]),
+        projected_cost_usd=all_known(s.projected_cost_usd for s in seen),
         twice_attempts=sum(s.twice_attempts for s in seen),
-        twice_usd=_all_known([s.twice_usd for s in seen if s.twice_attempts]),
+        twice_usd=all_known(s.twice_usd for s in seen if s.twice_attempts),
         eta_s=_eta(heard, state),
         paused=bool(live) and all(s.paused for s in live),
         providers=merge_providers([s.providers for s in seen]),
-        journal=_journal(heard),
-        journal_total=sum(s.journal_total for s in seen),
         rate=align.summed([s.rate for s in seen], until),
         tokens_rate=align.summed([s.tokens_rate for s in seen], until),
         errors_rate=align.summed([s.errors_rate for s in seen], until),
@@ -185,22 +182,9 @@ def gravest(codes: Iterable[int]) -> int:
 
 def _at_rest(part: Part) -> Part:
     """Nothing of a process that is gone is in flight."""
-    snapshot = part.snapshot
-    if snapshot is None or part.live:
+    if part.snapshot is None or part.live:
         return part
-    views = tuple(
-        replace(view, in_flight=0, left=view.left + view.in_flight, rows_per_s=0.0, eta_s=None)
-        for view in snapshot.datasets
-    )
-    still = replace(
-        snapshot,
-        datasets=views,
-        in_flight=0,
-        in_flight_cost_usd=0.0,
-        rows_per_s=0.0,
-        completion_tokens_per_s=0.0,
-    )
-    return replace(part, snapshot=still)
+    return replace(part, snapshot=at_rest(part.snapshot))
 
 
 def _datasets(fleet: Fleet, heard: Sequence[Part], until: float) -> tuple[DatasetView, ...]:
@@ -275,22 +259,9 @@ def _limit_reason(heard: Sequence[Part]) -> str:
     return words if same else f"{label}: {words}"
 
 
-def _all_known(values: Sequence[float | None]) -> float | None:
-    return known_sum(values) if None not in values else None
-
-
 def _eta(heard: Sequence[Part], state: RunState) -> float | None:
     """When the last one is through; unknown where a live one does not know, or one is dead."""
-    if state in _ENDED or any(part.dead for part in heard):
+    if state in ENDED or any(part.dead for part in heard):
         return None
     etas = [part.snapshot.eta_s for part in heard if part.live and part.snapshot is not None]
     return max((eta for eta in etas if eta is not None), default=None) if None not in etas else None
-
-
-def _journal(heard: Sequence[Part]) -> tuple[JournalEntry, ...]:
-    entries = [
-        replace(entry, text=f"{part.label}: {entry.text}")
-        for part in heard
-        for entry in (part.snapshot.journal if part.snapshot else ())
-    ]
-    return tuple(sorted(entries, key=lambda entry: entry.at)[-JOURNAL_KEPT:])

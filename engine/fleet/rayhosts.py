@@ -27,8 +27,8 @@ RESTARTS: Final = 10
 LOG: Final = "ray.log"
 _PLACE: Final = re.compile(r"(?:ray://)?([^/]+):(\d+)")
 _CONNECT_S: Final = 5.0
-_LOCAL: Final = "local"
-"""A Ray of this host, which begins and ends with the run."""
+LOCAL: Final = "local"
+"""The cluster of RAY_ADDRESS, else a Ray of this host, which begins and ends with the run."""
 _STORE_BYTES: Final = 100 << 20
 _ANSWERERS: Final = 4
 """Calls that a worker answers at a time: an order must not wait for a look."""
@@ -66,8 +66,8 @@ class Actor:
 class RayCrew:
     """Workers by their number from 0; a Crew of engine.fleet.run."""
 
-    def __init__(self, address: str | None) -> None:
-        """`address` as ray.init takes it; None: that of RAY_ADDRESS, else a Ray of this host."""
+    def __init__(self, address: str) -> None:
+        """`address` as ray.init takes it, or LOCAL."""
         self._address = address
         self._actors: list[Any] = []
         self._asked: dict[int, Any] = {}
@@ -102,7 +102,8 @@ class RayCrew:
         import ray
 
         # without an address ray.init would take whatever cluster was begun on this host last
-        address = self._address or os.environ.get("RAY_ADDRESS") or _LOCAL
+        named = None if self._address == LOCAL else self._address
+        address = named or os.environ.get("RAY_ADDRESS") or LOCAL
         _check_answers(address)
         # the store holds nothing but snapshots on their way; usage is nobody's business
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -116,7 +117,7 @@ class RayCrew:
                 address=address,
                 logging_level=logging.ERROR,
                 log_to_driver=False,
-                **(here if address == _LOCAL else {}),
+                **(here if address == LOCAL else {}),
             )
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise UsageError(

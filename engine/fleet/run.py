@@ -24,6 +24,7 @@ from engine.errors import ExitCode, RunUnreachableError, UsageError
 from engine.fleet.journal import FleetJournal
 from engine.fleet.merge import Fleet, FleetSnapshot, Part, gravest, merge
 from engine.fleet.orders import Asked, Order, Standing, share
+from engine.fleet.shares import shard_label
 from engine.fleet.worker import Report
 from engine.plan import Options
 from engine.view.snapshot import Snapshot
@@ -79,7 +80,6 @@ class _Post:
     away: bool = False
     """Its process has died, and no other has reported yet."""
     code: int | None = None
-    deaths: int = 0
 
     def part(self, now: float) -> Part:
         silent = now - self.heard_at
@@ -107,7 +107,7 @@ class FleetRun:
         self._clock = clock or SystemClock()
         now = self._clock.monotonic()
         count = len(options)
-        self._posts = [_Post(f"shard {number + 1}/{count}", now) for number in range(count)]
+        self._posts = [_Post(shard_label(number, count), now) for number in range(1, count + 1)]
         self._journal = FleetJournal()
         self._inbox: SimpleQueue[Order | str] = SimpleQueue()
         self._standing = Standing()
@@ -223,9 +223,7 @@ class FleetRun:
         if absence.final:
             post.code = int(ExitCode.INTERNAL)
             self._say(f"{post.label} is given up: {absence.words}; `run` goes on with its files")
-        if not post.away:
-            post.away = True
-            post.deaths += 1
+        post.away = True
 
     def _meet(self, number: int, post: _Post, found: Report) -> None:
         """A worker that was not there before: tell, and repeat what was ordered meanwhile."""

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from engine.disk.rundir import RUN, STATUS, differs, read_json
 from engine.errors import UsageError
 from engine.fleet.neighbours import shards_in
+from engine.fleet.shares import shard_label
 from engine.manifest import Manifest
 
 
@@ -31,7 +32,7 @@ class OpenRun:
     @property
     def label(self) -> str:
         """What tells it from its neighbours."""
-        return f"shard {self.index}/{self.count}" if self.count > 1 else str(self.folder)
+        return shard_label(self.index, self.count) if self.count > 1 else str(self.folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +79,6 @@ class RunSet:
     def _manifest(self, name: str) -> list[int]:
         sets = (dataset for run in self.runs for dataset in run.manifest.datasets)
         return [dataset.prompts for dataset in sets if dataset.name == name]
-
-
-def read_run(folder: Path) -> Manifest:
-    """The manifest that a run directory was made with; raises UsageError."""
-    return _read(folder).manifest
 
 
 def open_runs(paths: Sequence[Path]) -> RunSet:
@@ -158,7 +154,7 @@ def _shards(runs: tuple[OpenRun, ...]) -> RunSet:
                 f"{twin.folder} and {run.folder} are both {run.label}: rows would count double"
             )
     count = runs[0].count
-    missing = [f"shard {i}/{count}" for i in range(1, count + 1) if i not in by_index]
+    missing = [shard_label(i, count) for i in range(1, count + 1) if i not in by_index]
     return RunSet(tuple(by_index[index] for index in sorted(by_index)), tuple(missing))
 
 

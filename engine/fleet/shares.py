@@ -18,6 +18,11 @@ _MICRO: Final = 1_000_000
 """Parts of a dollar that a cap is shared in: cents where it has no smaller ones."""
 
 
+def shard_label(index: int, count: int) -> str:
+    """What tells a shard from its neighbours on screen."""
+    return f"shard {index}/{count}"
+
+
 def deal(whole: int, index: int, count: int) -> int:
     """The part of `whole` things that falls to shard `index` of `count`."""
     return whole // count + (index <= whole % count)
@@ -42,7 +47,9 @@ def share_of(manifest: Manifest, index: int, count: int) -> Manifest:
             "max_cost_usd": _usd("limits.max_cost_usd", limits.max_cost_usd, index, count),
         }
     )
-    run = manifest.run.model_copy(update={"name": f"{manifest.run.name} shard {index}/{count}"})
+    run = manifest.run.model_copy(
+        update={"name": f"{manifest.run.name} {shard_label(index, count)}"}
+    )
     datasets = tuple(_dataset(dataset, index, count) for dataset in manifest.datasets)
     return manifest.model_copy(update={"run": run, "limits": mine, "datasets": datasets})
 

@@ -9,7 +9,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from engine.fleet import align
 from engine.view.snapshot import (
@@ -26,6 +26,7 @@ from engine.view.snapshot import (
     Verdict,
 )
 
+_Number = TypeVar("_Number", int, float)
 _LISTED: Final = 20
 _WORST: Final[dict[Verdict | None, int]] = {"STRUCTURAL": 3, "ACTIVE": 2, "RESOLVED": 1, None: 0}
 _LIVELY: Final[tuple[DatasetState, ...]] = ("running", "paused", "queued")
@@ -78,7 +79,7 @@ def merge_views(name: str, seen: Sequence[Seen], whole: Whole, until: float) -> 
         errors=merge_errors(seen),
         reason=_reason(views, state),
         manifest_prompts=whole.asked if whole.asked != whole.prompts else None,
-        pilot=_pilot(views),
+        pilot=all_known(view.pilot for view in views),
         waiting=_sum(views, "waiting"),
         restored_rows=_sum(views, "restored_rows"),
         rate_limited_by=_binding(views),
@@ -142,6 +143,13 @@ def merge_providers(parts: Sequence[Sequence[ProviderView]]) -> tuple[ProviderVi
     return tuple(sorted(merged, key=lambda view: -view.rows))
 
 
+def all_known(values: Iterable[_Number | None]) -> _Number | None:
+    """The sum; None where one of them is not known, or where there are none."""
+    told = list(values)
+    known = [value for value in told if value is not None]
+    return sum(known) if known and len(known) == len(told) else None
+
+
 def known_sum(values: Iterable[float | None]) -> float | None:
     """The sum of what is known; None where nothing is."""
     known = [value for value in values if value is not None]
@@ -161,12 +169,6 @@ def _error(lines: list[tuple[str, ErrorLine]], total: int) -> ErrorLine:
         recent=sum(line.recent for _, line in lines),
         words=newest.words or worst.words,
     )
-
-
-def _pilot(views: Sequence[DatasetView]) -> int | None:
-    """A pilot's prompts over all; None unless all are pilots."""
-    pilots = [view.pilot for view in views if view.pilot is not None]
-    return sum(pilots) if pilots and len(pilots) == len(views) else None
 
 
 def _state(states: Sequence[DatasetState]) -> DatasetState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from engine.fleet.files import is_live, read_status
 from engine.manifest import load_manifest
 from engine.plan import Options, Plan, make_plan
 from engine.readers import reader_for
+from engine.reading import Reader
 from engine.runner import EngineThread
 from engine.settings import key_for, load_settings
 from engine.view.snapshot import Snapshot
@@ -106,7 +107,7 @@ class ShardWorker:
             run.note("its process had died: placed again, it goes on from its files")
         self._run = run
 
-    def _started(self, plan: Plan, key: str | None, reader: Any) -> EngineThread:
+    def _started(self, plan: Plan, key: str | None, reader: Callable[[], Reader]) -> EngineThread:
         for _ in range(int(PATIENCE_S / _TRY_S) if self._again else 1):
             run = EngineThread(plan, key=key, reader=reader)
             try:

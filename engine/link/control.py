@@ -69,9 +69,8 @@ class ControlServer:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a connection is served in a task
         self._peers.add(task)
-        writer.transport.set_write_buffer_limits(
-            0
-        )  # drain waits until the peer's socket has it all
+        # drain waits until the peer's socket has it all
+        writer.transport.set_write_buffer_limits(0)
         try:
             while line := await _line_of(reader, writer):
                 await self._answer(line, writer)

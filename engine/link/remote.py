@@ -16,6 +16,7 @@ from engine.disk.rundir import RUN, STATUS, is_held, read_json
 from engine.errors import EaglegenError, RunUnreachableError, UsageError
 from engine.link.picture import from_wire
 from engine.link.socketplace import find
+from engine.view.gone import ENDED, at_rest
 from engine.view.snapshot import Snapshot
 
 CONNECT_S, ANSWER_S = 5.0, 10.0
@@ -111,16 +112,16 @@ def _gone(snapshot: Snapshot, folder: Path, why: str) -> Snapshot:
     held = _still_held(folder)
     record = read_json(folder / STATUS)
     status = record if isinstance(record, dict) else {}
-    if not why and status.get("state") in {"done", "stopped"}:
+    if not why and status.get("state") in ENDED:
         state, reason = status["state"], str(status.get("reason") or "")
-        return replace(_at_rest(snapshot), state=state, reason=reason)
+        return replace(at_rest(snapshot), state=state, reason=reason)
     if why:
         reason = f"this screen has lost the run: {why}"
     elif held:
         reason = "its process has closed the connection; attach again"
     else:
         reason = "its process is gone; `run` with its manifest goes on where it ended"
-        snapshot = _at_rest(snapshot)
+        snapshot = at_rest(snapshot)
     return replace(snapshot, state="stopped", reason=reason)
 
 
@@ -132,23 +133,6 @@ def _still_held(folder: Path) -> bool:
             return False
         pause.wait(0.05)
     return True
-
-
-def _at_rest(snapshot: Snapshot) -> Snapshot:
-    """Nothing is in flight where there is no process."""
-    views = tuple(
-        replace(view, in_flight=0, left=view.left + view.in_flight, rows_per_s=0.0, eta_s=None)
-        for view in snapshot.datasets
-    )
-    return replace(
-        snapshot,
-        datasets=views,
-        in_flight=0,
-        in_flight_cost_usd=0.0,
-        rows_per_s=0.0,
-        completion_tokens_per_s=0.0,
-        eta_s=None,
-    )
 
 
 def _connect(folder: Path) -> socket.socket:

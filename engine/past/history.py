@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from engine.clock import iso
+from engine.disk.entries import moment
 from engine.link.picture import from_wire
 from engine.view.frame import dataset_status, status
 from engine.view.snapshot import DatasetView, ErrorLine, Snapshot
@@ -110,11 +110,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value
-
-
-def moment(text: Any) -> float:
-    """ISO 8601 as epoch seconds; raises ValueError where it is none."""
-    return datetime.fromisoformat(str(text)).timestamp()
 
 
 def carried(view: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import accumulate
+from operator import attrgetter
 
 from engine.clock import Clock
 from engine.commands import Command
 from engine.errors import UsageError
-from engine.format import thousands
 from engine.journal import KEPT
-from engine.past.tape import Session, Tape, at_rest, spells
+from engine.past.tape import Session, Tape, spells, with_end
 from engine.past.tracks import Axis, DatasetTracks, families
 from engine.view.happenings import MARKS_KEPT, SPELLS_KEPT
 from engine.view.series import FAMILIES_KEPT, OTHER
@@ -23,7 +24,6 @@ from engine.view.snapshot import (
     DatasetView,
     EventSeries,
     FamilySeries,
-    JournalEntry,
     Snapshot,
     Spell,
 )
@@ -53,7 +53,7 @@ class Player:
         """The run at the playhead."""
         session, at = self._place()
         point = self._tape.sessions[session].index(at)
-        entries = bisect_right(self._tape.journal, at, key=_when)
+        entries = bisect_right(self._tape.journal, at, key=attrgetter("at"))
         key = (session, point, entries)
         if self._shown is None or self._shown[0] != key:
             self._shown = (key, self._picture(*key))
@@ -160,7 +160,7 @@ class Player:
         tape, session = self._tape, self._tape.sessions[number]
         base = session.snapshot(point)
         if number == len(tape.sessions) - 1 and point == len(session) - 1:
-            base = at_rest(base, live=tape.live)
+            base = with_end(base, live=tape.live)
         tracks = session.tracks
         axis = Axis(tracks, point)
         columns = [tracks.datasets[view.name] for view in base.datasets]
@@ -184,7 +184,7 @@ class Player:
         tracks = session.tracks
         axis, column = Axis(tracks, point), tracks.datasets[view.name]
         failures = self._tape.failures.get(view.name, [])
-        known = bisect_right(failures, tracks.at[point], key=lambda line: line.at)
+        known = bisect_right(failures, tracks.at[point], key=attrgetter("at"))
         return replace(
             view,
             rate=axis.rates([column.rows], column.held),
@@ -213,12 +213,7 @@ def _by_family(axis: Axis, columns: list[DatasetTracks]) -> tuple[FamilySeries, 
 
 def speed_words(speed: float) -> str:
     """`x10`, `x0.5`."""
-    whole = int(speed)
-    return f"x{thousands(whole)}" if whole == speed else f"x{speed:g}"
-
-
-def _when(entry: JournalEntry) -> float:
-    return entry.at
+    return f"x{speed:,g}"
 
 
 def _length(session: Session) -> float:
@@ -227,7 +222,4 @@ def _length(session: Session) -> float:
 
 def _starts(sessions: list[Session]) -> list[float]:
     """Where each session begins on the tape, in played seconds."""
-    starts = [0.0]
-    for session in sessions[:-1]:
-        starts.append(starts[-1] + _length(session))
-    return starts
+    return [0.0, *accumulate(map(_length, sessions[:-1]))]

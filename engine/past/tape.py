@@ -10,17 +10,19 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from engine.disk.entries import moment
 from engine.disk.jsonlines import load_line
 from engine.disk.ledger import FAILURES
 from engine.disk.rundir import EVENTS, HISTORY, RUN, STATUS, is_held, read_json
 from engine.errors import UsageError
 from engine.format import duration
-from engine.past.history import SCREEN, carried, moment, picture
+from engine.past.history import SCREEN, carried, picture
 from engine.past.tracks import Tracks
 from engine.view.happenings import HELD
 from engine.view.snapshot import FailureLine, JournalEntry, Mark, Snapshot, Spell
@@ -224,7 +226,7 @@ def _read_journal(tape: Tape) -> None:
             tape.marks.append(mark)
         elif kind == "state" and "state" in record:  # others tell a reason only
             tape.states.setdefault(entry.dataset, []).append((at, str(record["state"])))
-    for before, after in zip(tape.sessions, tape.sessions[1:], strict=False):
+    for before, after in pairwise(tape.sessions):
         tape.journal.append(_resumed(before, after))
     tape.journal.sort(key=lambda entry: entry.at)
     tape.marks.sort(key=lambda mark: mark.at)
@@ -279,7 +281,7 @@ def spells(
     return tuple(found)
 
 
-def at_rest(snapshot: Snapshot, *, live: bool) -> Snapshot:
+def with_end(snapshot: Snapshot, *, live: bool) -> Snapshot:
     """A killed run's last picture says that its process is gone, not that it still runs."""
     if live or snapshot.exit_code is not None:
         return snapshot

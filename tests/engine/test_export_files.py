@@ -21,7 +21,7 @@ from engine.export.job import Request, export_run
 from engine.export.readback import read_back
 from engine.export.selection import selection_of
 from engine.export.shards import ShardLimits, shards_at
-from engine.fleet.runs import read_run
+from engine.fleet.runs import open_runs
 
 Record = dict[str, Any]
 
@@ -30,7 +30,7 @@ def export(folder: Path, out: Path, to: str = "speculators", **more: Any) -> Rec
     include = more.pop("include", ())
     limit = more.pop("max_length", None)
     request = Request(folder, format_named(to), out, selection_of(include, limit), **more)
-    return export_run(request, read_run(folder), Inline(kit_of()))
+    return export_run(request, open_runs([folder]).manifest, Inline(kit_of()))
 
 
 def records(path: Path) -> list[Record]:
@@ -342,7 +342,7 @@ def test_a_live_run_says_so_and_gives_its_whole_lines(run: Path, tmp_path: Path)
 
 
 def test_two_processes_write_what_one_writes(run: Path, tmp_path: Path) -> None:
-    manifest = read_run(run)
+    manifest = open_runs([run]).manifest
     shared = Request(run, format_named("modelopt"), tmp_path / "shared.jsonl")
     with workers(partial(make_kit, manifest.endpoint), 2) as work:
         meta = export_run(shared, manifest, work)

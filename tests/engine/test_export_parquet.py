@@ -15,12 +15,12 @@ from engine.export import columns
 from engine.export.catalogue import FORMATS
 from engine.export.job import Request, export_run
 from engine.export.shards import ShardLimits
-from engine.fleet.runs import read_run
+from engine.fleet.runs import open_runs
 
 
 def export(folder: Path, out: Path, **more: Any) -> dict[str, Any]:
     request = Request(folder, FORMATS["parquet"], out, **more)
-    return export_run(request, read_run(folder), Inline(kit_of()))
+    return export_run(request, open_runs([folder]).manifest, Inline(kit_of()))
 
 
 def test_without_pyarrow_the_extra_is_named(

@@ -19,7 +19,7 @@ from engine.audits.workers import Inline
 from engine.export.catalogue import FORMATS
 from engine.export.job import Request, export_run
 from engine.export.selection import selection_of
-from engine.fleet.runs import read_run
+from engine.fleet.runs import open_runs
 from engine.tokens import kimi
 from engine.tokens.tool_declaration import declare_tools
 
@@ -34,7 +34,7 @@ def export(
     folder, out = desk.files.folder, desk.folder / "exports" / to / name
     selection = selection_of(more.pop("include", ()), more.pop("max_length", None))
     request = Request(folder, FORMATS[to], out, selection, **more)
-    meta = export_run(request, read_run(folder), Inline(kit_of()))
+    meta = export_run(request, open_runs([folder]).manifest, Inline(kit_of()))
     paths = [out.with_name(file["name"]) for file in meta["files"]]
     return meta, [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
@@ -58,7 +58,7 @@ def truth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 def test_every_provider_is_graded_by_its_own_ways(desk: Desk) -> None:
     folder = desk.files.folder
-    report = verify_run(folder, read_run(folder), Inline(kit_of()), live=False)
+    report = verify_run(folder, open_runs([folder]).manifest, Inline(kit_of()), live=False)
     assert report.fault_count == 0, report.faults
     profiles = {name: provider.profile for name, provider in report.providers.items()}
     assert (profiles["Spaced"], profiles["Trimmed"]) == ("spaced", "trimmed")
@@ -202,7 +202,7 @@ def test_without_thinking_the_empty_block_is_prompt(tmp_path: Path) -> None:
         folder = desk.files.folder
         kit = kit_of(thinking=False)
         request = Request(folder, FORMATS["specforge"], desk.folder / "a.jsonl")
-        export_run(request, read_run(folder), Inline(kit))
+        export_run(request, open_runs([folder]).manifest, Inline(kit))
         for line in (desk.folder / "a.jsonl").read_text().splitlines():
             record = json.loads(line)
             start = record["loss_mask"].index(1)

@@ -13,7 +13,7 @@ from shard_cases import split
 
 from engine.audits.survey import survey, survey_all
 from engine.audits.workers import Inline
-from engine.fleet.runs import open_runs, read_run
+from engine.fleet.runs import open_runs
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_one_folder_more_is_another_export(desk: Desk, tmp_path: Path) -> None:
 
 
 def test_rows_of_all_grade_each(desk: Desk) -> None:
-    whole = survey(desk.files.folder, read_run(desk.files.folder), Inline(kit_of()))
+    whole = survey(desk.files.folder, open_runs([desk.files.folder]).manifest, Inline(kit_of()))
     runs = open_runs([desk.folder / "dealt"])
     places = [(run.folder, run.manifest) for run in runs.runs]
     dealt = survey_all(places, Inline(kit_of()))

@@ -134,7 +134,7 @@ def test_files_are_folded_to_what_a_resume_needs(folder: Path) -> None:
     done = {(n, turn) for n in key for turn in range(3) if ledger.done(key[n], turn)}
     assert done == {(0, 0), (1, 0), (1, 1), (2, 0), (4, 0)}
     assert {n for n in key if ledger.known(key[n])} == {0, 1, 2, 4}
-    assert ledger.prompt_count == 4
+    assert len(ledger.prompts) + len(ledger.new_prompts) == 4
     assert {n for n in key if ledger.cut(key[n])} == {2}
     assert ledger.failed == {key[3]: "bad_request"}
     assert ledger.invalid == {(6, "line 6: broken")}

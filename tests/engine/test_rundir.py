@@ -42,7 +42,7 @@ with hold(Path(sys.argv[1]), "2026-11-30T14:03:22.125Z"):
 
 def claimed(folder: Path, text: str) -> bool:
     folder.mkdir(exist_ok=True)
-    return claim(folder, manifest_of(text))
+    return claim(folder, manifest_of(text)) is not None
 
 
 @pytest.fixture

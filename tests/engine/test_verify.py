@@ -16,13 +16,13 @@ from engine.audits.survey import Kit, make_kit
 from engine.audits.verify import Report, verify_run
 from engine.audits.workers import Inline, workers
 from engine.errors import UsageError
-from engine.fleet.runs import read_run
+from engine.fleet.runs import open_runs
 
 ENGINE = {"exactness": "engine"}
 
 
 def audited(folder: Path, *, live: bool = False, kit: Kit | None = None) -> Report:
-    return verify_run(folder, read_run(folder), Inline(kit or kit_of()), live=live)
+    return verify_run(folder, open_runs([folder]).manifest, Inline(kit or kit_of()), live=live)
 
 
 def verified(folder: Path, *rows: dict[str, Any], **more: Any) -> Report:
@@ -270,10 +270,10 @@ def test_many_faults_are_all_counted(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no run directory"):
-        read_run(tmp_path)
+        open_runs([tmp_path])
     (tmp_path / "run.json").write_text(json.dumps({"manifest": {"run": {"name": ""}}}))
     with pytest.raises(UsageError, match=r"manifest\.run\.name"):
-        read_run(tmp_path)
+        open_runs([tmp_path])
 
 
 def test_two_processes_find_what_one_finds(tmp_path: Path) -> None:

@@ -134,9 +134,8 @@ class Chart:
         last = -math.inf
         for flag in flags:
             ground = self._height - _BOTTOM
-            line = el("path", el("title", flag.title), d=f"M{_n(flag.x)} {_TOP}V{ground}")
-            line.set("class", "mark")
-            self._parts.append(line)
+            path = f"M{_n(flag.x)} {_TOP}V{ground}"
+            self._parts.append(el("path", el("title", flag.title), d=path, class_="mark"))
             if flag.x - last >= 2 * _LABEL_ROOM:
                 words = el("text", flag.text, x=_n(flag.x), y=_TOP - 3, text_anchor="middle")
                 self._parts.append(words)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 from engine import format as fmt
 from engine.past.replay import held_spells
 from engine.past.tape import Session, Tape
-from engine.past.tracks import Counter, DatasetTracks, families, value_at
+from engine.past.tracks import Counter, families, value_at
 from engine.view.snapshot import Snapshot, Spell
 from tui.draw import words
 from tui.report import when
@@ -19,7 +19,6 @@ from tui.report.markup import Child, Element, Outside, el
 
 _FLAGS_MOST = 60
 _POINTS_MOST = 500
-Pick = Callable[[DatasetTracks], Counter]
 
 
 class Figures:
@@ -34,8 +33,8 @@ class Figures:
 
     def throughput(self) -> Element:
         """Rows per second of each dataset, with held spans and operators' marks."""
-        areas = self._per_dataset(lambda tracks: tracks.rows, per_second=True)
-        chart = Chart(self._axis, "rows per second", most=_peak(areas), height=190, show=_rate)
+        areas = self._rates()
+        chart = Chart(self._axis, "rows per second", most=_peak(areas), height=190, show=fmt.rate)
         chart.spans(self._held())
         chart.stack(areas)
         chart.flags(self._flags())
@@ -46,8 +45,8 @@ class Figures:
     def limit(self) -> Element:
         """Requests in flight under the limit that the engine kept."""
         sessions = self._tape.sessions
-        limit = [_points(s, s.tracks.limit) for s in sessions]
-        flying = [_points(s, s.tracks.in_flight) for s in sessions]
+        limit = [_points(s, s.tracks.limit.__getitem__) for s in sessions]
+        flying = [_points(s, s.tracks.in_flight.__getitem__) for s in sessions]
         most = max((value for points in limit + flying for _, value in points), default=1)
         chart = Chart(self._axis, "requests in flight and limit", most=most, show=_count)
         chart.spans(self._held())
@@ -74,7 +73,7 @@ class Figures:
     def cost(self) -> Element:
         """What the run had cost at each moment, and the cap."""
         sessions, cap = self._tape.sessions, self._last.max_cost_usd
-        points = [_sums(s, [d.cost for d in s.tracks.datasets.values()]) for s in sessions]
+        points = [_points(s, partial(_cost, s)) for s in sessions]
         spent = max((value for each in points for _, value in each), default=0.0)
         # a cap far above would flatten the course: it is named in words then
         near = cap is not None and cap <= spent * 4
@@ -90,14 +89,18 @@ class Figures:
 
     # the data
 
-    def _per_dataset(self, pick: Pick, *, per_second: bool) -> list[Area]:
+    def _rates(self) -> list[Area]:
+        """Rows per second of each dataset."""
         areas = []
         for place, view in enumerate(self._last.datasets):
             values = []
             for session in self._tape.sessions:
                 tracks = session.tracks.datasets.get(view.name)
-                counters = [pick(tracks)] if tracks else []
-                values.append(self._gains(session, counters, per_second=per_second))
+                gains = self._gains(session, [tracks.rows] if tracks else [])
+                spans = [
+                    max(1.0, end - begin) for begin, end in pairwise(self._axis.edges(session))
+                ]
+                values.append([gain / span for gain, span in zip(gains, spans, strict=True)])
             areas.append(Area(self._labels[view.name], values, place % COLOURS))
         return areas
 
@@ -109,22 +112,17 @@ class Figures:
         areas = []
         for name in names:
             values = [
-                self._gains(session, each.get(name, []), per_second=False)
+                self._gains(session, each.get(name, []))
                 for session, each in zip(self._tape.sessions, found, strict=True)
             ]
             areas.append(Area(self._outside.text(name, 40), values, 0))
         return _coloured([area for area in areas if area.total >= 1])
 
-    def _gains(
-        self, session: Session, counters: Sequence[Counter], *, per_second: bool
-    ) -> list[float]:
+    def _gains(self, session: Session, counters: Sequence[Counter]) -> list[float]:
+        """What the counters gained in each bucket."""
         edges, at = self._axis.edges(session), session.tracks.at
         sums = [sum(value_at(at, counter, edge) for counter in counters) for edge in edges]
-        gains = [max(0.0, after - before) for before, after in pairwise(sums)]
-        if not per_second:
-            return gains
-        spans = [max(1.0, end - begin) for begin, end in pairwise(edges)]
-        return [gain / span for gain, span in zip(gains, spans, strict=True)]
+        return [max(0.0, after - before) for before, after in pairwise(sums)]
 
     # what stands on all charts
 
@@ -189,10 +187,8 @@ def _figure(caption: str, chart: Chart, legend: Sequence[Element], *more: Child)
 
 
 def _key(style: str, text: str) -> Element:
-    box = el("svg", el("path", d="M0 0h14v10h-14z", class_=style), viewBox="0 0 14 10")
-    box.set("class", "key")
-    if style.startswith("line"):
-        box = el("svg", el("path", d="M0 5h14", class_=style), viewBox="0 0 14 10", class_="key")
+    shape = "M0 5h14" if style.startswith("line") else "M0 0h14v10h-14z"
+    box = el("svg", el("path", d=shape, class_=style), viewBox="0 0 14 10", class_="key")
     return el("span", box, text)
 
 
@@ -206,26 +202,20 @@ def _peak(areas: Sequence[Area]) -> float:
     return max(sums, default=0.0)
 
 
-def _points(session: Session, values: array[float]) -> Points:
-    step = max(1, len(values) // _POINTS_MOST)
-    at = session.tracks.at
-    places = sorted({*range(0, len(values), step), len(values) - 1})
-    return [(at[place], values[place]) for place in places]
-
-
-def _sums(session: Session, counters: Sequence[Counter]) -> Points:
+def _points(session: Session, value: Callable[[int], float]) -> Points:
+    """A value at the session's points; of very many points a part, with the last one."""
     at = session.tracks.at
     step = max(1, len(at) // _POINTS_MOST)
     places = sorted({*range(0, len(at), step), len(at) - 1})
-    return [(at[place], sum(counter[place] for counter in counters)) for place in places]
+    return [(at[place], value(place)) for place in places]
+
+
+def _cost(session: Session, place: int) -> float:
+    return sum(tracks.cost[place] for tracks in session.tracks.datasets.values())
 
 
 def _rows(area: Area) -> str:
     return f"up to {fmt.rate(max((max(v, default=0.0) for v in area.values), default=0.0))}"
-
-
-def _rate(value: float) -> str:
-    return fmt.rate(value)
 
 
 def _count(value: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from engine import format as fmt
-from engine.past.tape import Tape, at_rest
+from engine.past.tape import Tape, with_end
 from engine.view.snapshot import Snapshot
 from tui.draw import words
 from tui.report import markup, tables, when
@@ -23,7 +23,7 @@ _SHOWN = ("temperature", "top_p", "max_tokens", "seed")
 
 def render(tape: Tape, made_at: float, outside: Outside) -> bytes:
     """The page about a tape; `made_at` in epoch seconds."""
-    last = at_rest(tape.last, live=tape.live)
+    last = with_end(tape.last, live=tape.live)
     name = outside.text(last.run, 120)
     head = [
         el("meta", charset="utf-8"),
