@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from engine.checks.hosts import Host, read_host, why_not
-from engine.errors import EndpointError
+from engine.errors import EndpointError, UsageError
 from engine.faults.fault import FAMILIES, Fault, Scope, fault_of_exception
 from engine.manifest import Endpoint
 from engine.money.price import Price, dearest
@@ -21,8 +21,22 @@ ROUTING_SUFFIXES = frozenset({"nitro", "floor", "exacto", "online"})
 """What may follow a model id after a colon to choose a route, not a model."""
 
 
+ROUTED_BY = (
+    "Take the table out, or name OpenRouter itself: base_url ends in /api/v1 there, and "
+    'api = "openrouter" is for a proxy of it.'
+)
+
+
+def unrouted(api: str) -> str:
+    """Why a manifest that chooses hosts cannot run here: any host might answer."""
+    return f"[endpoint.provider] would not be sent: this endpoint's API is {api}, not openrouter"
+
+
 async def inspect(client: Client, endpoint: Endpoint) -> EndpointFacts:
-    """The cheap part of `check`: two GETs. Raises EndpointError where nobody answers."""
+    """The cheap part of `check`: two GETs.
+
+    Raises EndpointError where nobody answers, UsageError for routing that would not be obeyed.
+    """
     models = await client.get("/models")
     if isinstance(models, Failure):
         raise unreachable(endpoint, fault_of_exception(models.names, models.message))
@@ -33,6 +47,8 @@ async def inspect(client: Client, endpoint: Endpoint) -> EndpointFacts:
     if api == "openrouter":
         await _check_key(client)
         return await _openrouter(client, endpoint, entries)
+    if endpoint.provider:
+        raise UsageError(unrouted(api), hint=ROUTED_BY)
     if api in {"vllm", "sglang"} and entries and find_model(entries, endpoint.model) is None:
         served = ", ".join(str(entry.get("id")) for entry in entries)
         raise EndpointError(

@@ -82,12 +82,23 @@ def _exclude(session: Session, command: commands.ExcludeProvider) -> str:
     name = _as_known(command.provider, known)
     if name in session.excluded:
         return f"the router is asked to leave {name} out already"
+    _refuse_the_last(session, name)
     session.excluded.add(name)
     said = f"the router is asked to leave {name} out"
     if name in known:
         return said
     listed = f"there are {', '.join(sorted(known))}" if known else "none is known yet"
     return f"{said}; no reply has come from a provider of that name ({listed})"
+
+
+def _refuse_the_last(session: Session, name: str) -> None:
+    """Without any host left every request would be refused, and prompts given up."""
+    route = set(session.plan.facts.slugs)
+    if name in route and not route - session.excluded - {name}:
+        raise UsageError(
+            f"{name} is the only host left: without it nobody could answer",
+            hint="`pause` holds the run, `include-provider` lets another host in again.",
+        )
 
 
 def _include(session: Session, command: commands.IncludeProvider) -> str:

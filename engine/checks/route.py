@@ -13,6 +13,7 @@ from engine.checks.pages import Pages
 from engine.checks.parameters import dropped
 from engine.format import plural
 from engine.manifest import Endpoint
+from engine.preflight import ROUTED_BY, unrouted
 
 Span = tuple[float, float]
 """Lowest and highest of the hosts that may answer."""
@@ -75,8 +76,7 @@ def route_findings(
     """What is to be said of the hosts and of the routing."""
     if pages.api != "openrouter":
         if endpoint.provider:
-            text = f"[endpoint.provider] is not sent: the API is {pages.api}, not openrouter"
-            yield warn("endpoint", "routing", text)
+            yield fail("manifest", "routing", unrouted(pages.api), ROUTED_BY)
         return
     if not route.hosts:
         status = "no answer" if pages.hosts_status is None else f"HTTP {pages.hosts_status}"

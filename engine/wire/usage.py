@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,17 +58,23 @@ def dollars(value: object) -> float | None:
     return float(value) if type(value) is int and 0 <= value <= ABSURD else None
 
 
+def _told(value: object) -> float | None:
+    """An amount as a server tells it: some proxies put numbers in quotes."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = float(value)
+    return dollars(value)
+
+
 def _cost(usage: Mapping[str, Any]) -> float | None:
     """What the request cost the operator.
 
     With an own provider key (`is_byok`) `cost` is OpenRouter's fee only and the provider bills
     the rest; without one, `upstream_inference_cost` repeats `cost` and must not be added.
     """
-    cost = dollars(usage.get("cost"))
+    cost = _told(usage.get("cost"))
     if cost is None or usage.get("is_byok") is not True:
         return cost
     details = usage.get("cost_details")
-    upstream = (
-        dollars(details.get("upstream_inference_cost")) if isinstance(details, dict) else None
-    )
+    upstream = _told(details.get("upstream_inference_cost")) if isinstance(details, dict) else None
     return None if upstream is None else cost + upstream

@@ -214,12 +214,17 @@ def test_different_quantizations_are_different_teachers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("api", ["vllm", "sglang"])
 def test_a_server_of_ones_own_has_no_prices_and_no_hosts(tmp_path: Path, api: str) -> None:
-    report = checked(tmp_path, {"api": api}, endpoint={"provider": {"order": ["x"]}})
+    report = checked(tmp_path, {"api": api})
     assert report.exit_code == 0
     assert f"API: {api}" in one(report, "reachable").text
-    assert "is not sent" in one(report, "routing").text
     assert "no prices" in one(report, "price").text
     assert report.windows[0].largest == 262_144
+
+
+def test_routing_that_would_not_be_obeyed_fails(tmp_path: Path) -> None:
+    report = checked(tmp_path, {"api": "vllm"}, endpoint={"provider": {"order": ["x"]}})
+    assert report.exit_code == 2
+    assert "would not be sent: this endpoint's API is vllm" in one(report, "routing").text
 
 
 def test_a_model_that_vllm_does_not_serve_fails(tmp_path: Path) -> None:

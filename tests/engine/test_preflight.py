@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from misbehaving import closed_port, misbehaving, pages, reply
 
-from engine.errors import EndpointError, ExitCode
+from engine.errors import EndpointError, ExitCode, UsageError
 from engine.manifest import Endpoint
 from engine.plan import EndpointFacts
 from engine.preflight import inspect
@@ -137,6 +137,12 @@ async def test_a_server_of_ones_own_gives_ids_where_they_are_wanted(api: str) ->
     unwanted = {"token_ids": "no"}
     assert (await inspected({"api": api}, **unwanted)).token_ids is False
     assert (await inspected({"api": api}, api="openai")).api == "openai"
+
+
+@pytest.mark.parametrize("api", ["vllm", "openai"])
+async def test_routing_that_would_not_be_obeyed_is_refused(api: str) -> None:
+    with pytest.raises(UsageError, match=f"would not be sent: this endpoint's API is {api}"):
+        await inspected({"api": "vllm"}, api=api, provider={"order": ["novita"]})
 
 
 async def test_a_server_of_ones_own_that_serves_another_model_says_which() -> None:

@@ -157,8 +157,20 @@ async def test_excluding_says_whether_such_a_provider_is_known(tmp_path: Path) -
         )
 
 
+async def test_the_only_host_left_is_not_excluded(tmp_path: Path) -> None:
+    facts = EndpointFacts(api="openrouter", slugs={"Novita": "novita", "AtlasCloud": "atlas-cloud"})
+    async with session_of(tmp_path, TWO, ROWS, facts=facts) as session:
+        say(session, ExcludeProvider("Novita"))
+        with pytest.raises(UsageError, match="AtlasCloud is the only host left"):
+            apply(session, ExcludeProvider("atlascloud"), origin="screen")
+        assert session.excluded == {"Novita"}
+        say(session, IncludeProvider("Novita"))
+        say(session, ExcludeProvider("AtlasCloud"))
+        assert session.excluded == {"AtlasCloud"}
+
+
 async def test_an_exclusion_can_be_taken_back(tmp_path: Path) -> None:
-    facts = EndpointFacts(api="openrouter", slugs={"Novita": "novita"})
+    facts = EndpointFacts(api="openrouter", slugs={"Novita": "novita", "Other": "other"})
     async with session_of(tmp_path, TWO, ROWS, facts=facts) as session:
         say(session, ExcludeProvider("Novita"))
         said = say(session, IncludeProvider("NOVITA"))
