@@ -14,7 +14,7 @@ from typing import Any
 from engine.clock import iso, local_hms
 from engine.commands import Drain, Stop
 from engine.disk.jsonlines import dump_line
-from engine.format import UNKNOWN, closed, coarse, compact, duration, money, safe_text
+from engine.format import UNKNOWN, closed, coarse, compact, duration, money, plural, safe_text
 from engine.handle import OwnRun
 from engine.view.frame import dataset_status, status
 from engine.view.snapshot import DatasetView, JournalEntry, Snapshot
@@ -144,10 +144,11 @@ def closing_line(snapshot: Snapshot) -> str:
     why = f": {safe_text(snapshot.reason)}" if snapshot.reason else ""
     head = closed(f"{safe_text(snapshot.run)} {snapshot.state}{why}")
     unknown = snapshot.cost_unknown_attempts
-    also = f", {unknown} requests of unknown cost" if unknown else ""
+    also = f", {plural(unknown, 'request')} of unknown cost" if unknown else ""
     if snapshot.twice_attempts:
         also += (
-            f", {_twice_words(snapshot.twice_usd)} ({snapshot.twice_attempts} replies never seen)"
+            f", {_twice_words(snapshot.twice_usd)} "
+            f"({plural(snapshot.twice_attempts, 'reply', 'replies')} never seen)"
         )
     return (
         f"{head} "
@@ -219,7 +220,7 @@ def _dollars(usd: float | None) -> str:
 def _verdicts(view: DatasetView) -> Iterator[str]:
     seen = set()
     for line in view.errors:
-        word = f"{line.family}:{line.verdict or line.count}"
+        word = f"{safe_text(line.family)}:{line.verdict or line.count}"
         if word not in seen:
             seen.add(word)
             yield word

@@ -28,7 +28,8 @@ def read_earlier(folder: Path, ledger: Ledger, *, retry_failed: bool) -> list[Ea
     problem = partial(PROBLEMS[ATTEMPTS], dataset=folder.name)
     for _, attempt in read_on(folder / ATTEMPTS, Position(), problem):
         family = FAMILIES.get(attempt["family"])
-        if family is not None and not family.counts:
+        untimed = attempt.get("started_at") is None
+        if untimed or (family is not None and not family.counts):
             continue
         faults = _noted(found, attempt, _ended_at(attempt))
         key, turn = split_id(attempt["id"])
@@ -84,4 +85,7 @@ def _count_served(folder: Path, ledger: Ledger, found: Iterable[EarlierFaults]) 
 
 def _row_ended_at(file: IO[bytes], offset: int) -> float:
     file.seek(offset)
-    return _ended_at(load_line(file.readline()))
+    try:
+        return _ended_at(load_line(file.readline()))
+    except (KeyError, TypeError, ValueError):
+        return 0.0  # a row is kept whatever its times are; here one moment less is known

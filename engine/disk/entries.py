@@ -17,6 +17,10 @@ _NONE: Final = type(None)
 _PLACE: Final = re.compile(r"[0-9a-f]{16}\.[0-9]{1,9}#[0-9]{1,6}")
 _MOST: Final = 1 << 48
 """Beyond every place in a source and every number of an attempt."""
+_YEARS: Final = (1971, 9000)
+"""Times that can be moved by a latency or a zone and still be shown."""
+_LONGEST_S: Final = 1e8
+"""Beyond every latency: three years."""
 Types = Mapping[str, tuple[type, ...]]
 _ROW: Final[Types] = {
     "id": (str,),
@@ -43,7 +47,7 @@ _ROW: Final[Types] = {
     "latency_s": (int, float, _NONE),
 }
 _MAY_LACK: Final = tuple(name for name, types in _ROW.items() if _NONE in types)
-_NUMBERS: Final = ("index", "turn", "attempts", "latency_s")
+_NUMBERS: Final = ("index", "turn", "attempts")
 _COUNTS: Final = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
 _SENT: Final[Types] = {"id": (str,), "attempt": (int,), "at": (str,), "ignore": (list, _NONE)}
 _ATTEMPT: Final[Types] = {
@@ -56,6 +60,7 @@ _ATTEMPT: Final[Types] = {
     "cost": (int, float, _NONE),
     "sent": (bool, _NONE),
     "started_at": (str, _NONE),
+    "latency_s": (int, float, _NONE),
 }
 _FAILURE: Final[Types] = {
     "id": (str, _NONE),
@@ -80,6 +85,8 @@ def row_problem(record: Any, dataset: str) -> str:
     if type(record) is not dict:
         return "a line that is no row"
     if wrong := _wrong_type(record, _ROW) or _wrong_number(record, _NUMBERS):
+        return f"no row: {wrong}"
+    if wrong := _wrong_latency(record):
         return f"no row: {wrong}"
     if wrong := _wrong_id(record["id"], dataset, "row"):
         return wrong
@@ -107,6 +114,8 @@ def attempt_problem(record: Any, dataset: str) -> str:
     """Of a line of attempts.jsonl."""
     if wrong := _plain(record, _ATTEMPT, dataset, "started_at"):
         return wrong
+    if wrong := _wrong_latency(record):
+        return f"no record: {wrong}"
     cost = record.get("cost")
     return "" if cost is None or dollars(cost) is not None else "no record: cost is no amount"
 
@@ -149,6 +158,12 @@ def _wrong_number(record: Mapping[str, Any], names: tuple[str, ...]) -> str:
         if value is not None and not 0 <= value < _MOST:
             return f"{name} is no such number"
     return ""
+
+
+def _wrong_latency(record: Mapping[str, Any]) -> str:
+    seconds = record.get("latency_s")
+    fits = seconds is None or 0 <= seconds <= _LONGEST_S
+    return "" if fits else "latency_s is no such time"
 
 
 def _wrong_id(identifier: str, dataset: str, what: str) -> str:
@@ -200,9 +215,10 @@ def moment(text: Any) -> float:
 def is_moment(text: str) -> bool:
     """Whether a text is a time of a known zone, ISO 8601."""
     try:
-        return datetime.fromisoformat(text).tzinfo is not None
+        when = datetime.fromisoformat(text)
     except ValueError:
         return False
+    return when.tzinfo is not None and _YEARS[0] <= when.year < _YEARS[1]
 
 
 PROBLEMS: Final[Mapping[str, Door]] = {

@@ -110,10 +110,11 @@ class Gate:
     def cap_words(self) -> str:
         """What the cap has gone into."""
         unsure = self.risked()
-        besides = f", up to ${unsure:,.2f} in replies never seen or not priced" if unsure else ""
+        besides = f", up to {_usd(unsure)} in replies never seen or not priced" if unsure else ""
         return (
-            f"max_cost_usd leaves no room for another request: ${self.spent():,.2f} "
-            f"of ${self._cap or 0.0:,.2f} spent{besides}"
+            f"max_cost_usd leaves no room for another request of about "
+            f"{_usd(self._cheapest(_expected))}: {_usd(self.spent())} of {_usd(self._cap or 0.0)} "
+            f"spent{besides}; raise it and run again"
         )
 
     def _cheapest(self, usd: Callable[[DatasetStats], float]) -> float:
@@ -164,3 +165,8 @@ def dataset_stats(plan: Plan, dataset: DatasetPlan, start: float) -> DatasetStat
     """Empty statistics with the worst case of this dataset's requests."""
     worst = float(dataset.max_tokens or DEFAULT_MAX_TOKENS)
     return DatasetStats(start, worst_tokens=worst, worst_cost=plan.worst_cost(dataset))
+
+
+def _usd(amount: float) -> str:
+    """Dollars with as many digits as tell it from nothing: a cap may be of a hundredth of a cent."""
+    return f"${amount:,.2f}" if amount >= 0.01 or not amount else f"${amount:.2g}"  # noqa: PLR2004 - a cent

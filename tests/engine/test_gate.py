@@ -12,6 +12,7 @@ from engine_parts import dataset_text
 from session_parts import OPENROUTER, clock_of, read_all, session_of, start, succeed
 
 from engine.money.budget import KNOWN_AFTER
+from engine.money.gate import _usd
 from engine.plan import EndpointFacts
 from engine.schedule import Job
 from engine.session import Session
@@ -183,3 +184,10 @@ async def test_the_whole_gate_overshoots_a_token_budget_by_less_than_two_percent
         spent: Any = session.stats.datasets["A"].totals.completion_tokens
         assert budget <= spent < 1.02 * budget
         assert session.gate.reached("A")
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"), [(0.0, "$0.00"), (1204.5, "$1,204.50"), (0.01, "$0.01"), (1e-6, "$1e-06")]
+)
+def test_a_tiny_cap_is_not_shown_as_nothing(amount: float, shown: str) -> None:
+    assert _usd(amount) == shown

@@ -18,6 +18,7 @@ from money_line import Line, line_to
 from money_tap import tapped
 
 from engine.commands import Stop
+from engine.format import plural
 from engine.simulator import Simulator
 from tui.headless import closing_line
 
@@ -108,7 +109,7 @@ def test_the_same_without_the_cache_says_what_may_have_been_paid_twice(tmp_path:
         known = sum(row["usage"]["cost"] for row in outcome.files.all("rows"))
         assert outcome.last.twice_usd == pytest.approx(lost * known / 80)
         assert outcome.last.twice_usd == pytest.approx(provider.ledger.cost_usd - known, rel=0.5)
-        words = f"may be paid twice ({lost} replies never seen)"
+        words = f"may be paid twice ({plural(lost, 'reply', 'replies')} never seen)"
         assert words in closing_line(outcome.last)
 
 

@@ -258,6 +258,19 @@ def test_a_file_that_is_no_report_stays(desk: Desk) -> None:
     assert "no/such" in reported(desk, "--out", "no/such/folder.html", code=2).err
 
 
+@pytest.mark.parametrize("out", ["out/run.json", "out/A/rows.jsonl", "out/A/new.html", "out/a.txt"])
+def test_the_run_s_own_files_stay_though_it_is_forced(desk: Desk, out: str) -> None:
+    write_run(desk.files.folder, moving(3))
+    rows = desk.folder / "out" / "A" / "rows.jsonl"
+    rows.parent.mkdir(exist_ok=True)
+    rows.write_text("paid for\n")
+    before = (desk.folder / "out" / "run.json").read_bytes()
+    assert "among the run's own files" in reported(desk, "--out", out, "--force", code=2).err
+    assert rows.read_text() == "paid for\n"
+    assert (desk.folder / "out" / "run.json").read_bytes() == before
+    reported(desk, "--out", "out/second.html")
+
+
 def test_a_live_run_is_called_live(desk: Desk) -> None:
     write_run(desk.files.folder, moving(5))
     with hold(desk.files.folder, "2026-11-30T14:03:22Z"):

@@ -23,6 +23,7 @@ def report(folder: Path, out: Path | None, *, force: bool) -> int:
     """Write one page about a run; raises UsageError where nothing is recorded, or a file stands."""
     out = folder / NAME if out is None else out
     tape = read_tape(folder)
+    _refuse_the_run_s_own(folder, out)
     _refuse_others(out, force=force)
     page = render(tape, SystemClock().wall(), Outside(_secrets()))
     try:
@@ -44,6 +45,17 @@ def report(folder: Path, out: Path | None, *, force: bool) -> int:
 def _odd(odd: dict[str, int]) -> str:
     count = sum(odd.values())
     return f"; {fmt.plural(count, 'unreadable line')} left out ({', '.join(odd)})" if count else ""
+
+
+def _refuse_the_run_s_own(folder: Path, out: Path) -> None:
+    """What the run has paid for stays, whatever is forced: only a page of its own goes in there."""
+    run, place = folder.resolve(), out.resolve()
+    page = place.parent == run and place.suffix == ".html"
+    if place.is_relative_to(run) and not page:
+        raise UsageError(
+            f"{out} is among the run's own files",
+            hint="Name a .html file, in the run directory itself or outside it.",
+        )
 
 
 def _refuse_others(out: Path, *, force: bool) -> None:
