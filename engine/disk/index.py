@@ -2,7 +2,8 @@
 
 `rows.jsonl` stays the one truth. The index says how far it has read each of the dataset's files,
 and is believed only where they still are what it read: no shorter, with the same bytes before
-that place, and with some of the rows where it says that they begin. It can be deleted at any time.
+that place, with some of the rows where it says that they begin, and, where nothing was added since,
+not written to at all. It can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def load_index(folder: Path, *, marked: bool = True) -> Ledger | None:
                     raise StaleIndexError("it is damaged")
     except (OSError, EOFError, ValueError, KeyError, TypeError, struct.error):
         raise StaleIndexError("it is damaged") from None
-    _compare(folder, ledger, record["tails"])
+    _compare(folder, ledger, record["tails"], record.get("written", {}))
     return ledger
 
 
@@ -110,6 +111,7 @@ def _record(folder: Path, ledger: Ledger, columns: list[array[int]]) -> dict[str
         "columns": [(len(column), zlib.crc32(column)) for column in columns],
         "positions": {name: asdict(ledger.positions[name]) for name in READ},
         "tails": {name: _tail(folder / name, ledger.positions[name].bytes) for name in READ},
+        "written": {name: _written(folder / name, ledger.positions[name].bytes) for name in READ},
         "numbers": {name: getattr(ledger, name) for name in _NUMBERS},
         "counters": {name: list(getattr(ledger, name).items()) for name in _COUNTERS},
         "latency": ledger.latency.buckets(),
@@ -158,16 +160,26 @@ def _read_head(file: IO[bytes]) -> dict[str, Any]:
     return record
 
 
-def _compare(folder: Path, ledger: Ledger, tails: dict[str, int]) -> None:
+def _compare(
+    folder: Path, ledger: Ledger, tails: dict[str, int], written: dict[str, int | None]
+) -> None:
     for name in READ:
         path, end = folder / name, ledger.positions[name].bytes
         size = path.stat().st_size if path.is_file() else 0
         if size < end:
             raise StaleIndexError(f"{name} is shorter than it was")
-        if _tail(path, end) != tails[name]:
+        moment = written.get(name)
+        edited = moment is not None and size == end and _written(path, end) != moment
+        if edited or _tail(path, end) != tails[name]:
             raise StaleIndexError(f"{name} has changed")
     if not all(_stands(folder / ROWS, ledger.generations, place) for place in _sample(ledger)):
         raise StaleIndexError(f"{ROWS} has changed")
+
+
+def _written(path: Path, end: int) -> int | None:
+    """When a file that ends at this place was last written to, in nanoseconds; None of others."""
+    found = path.stat() if path.is_file() else None
+    return found.st_mtime_ns if found is not None and found.st_size == end else None
 
 
 def _tail(path: Path, end: int) -> int:

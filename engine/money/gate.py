@@ -11,6 +11,7 @@ from engine.view.stats import DatasetStats, RunStats
 
 LOOK_EVERY_S = 0.25
 """How long an expectation stands: with 2000 in flight a new one takes a millisecond."""
+_CENT = 0.01
 
 
 class Gate:
@@ -168,5 +169,5 @@ def dataset_stats(plan: Plan, dataset: DatasetPlan, start: float) -> DatasetStat
 
 
 def _usd(amount: float) -> str:
-    """Dollars with as many digits as tell it from nothing: a cap may be of a hundredth of a cent."""
-    return f"${amount:,.2f}" if amount >= 0.01 or not amount else f"${amount:.2g}"  # noqa: PLR2004 - a cent
+    """Dollars with as many digits as tell it from nothing: a cap may be below a cent."""
+    return f"${amount:,.2f}" if amount >= _CENT or not amount else f"${amount:.2g}"

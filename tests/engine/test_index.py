@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,23 @@ def test_rows_that_were_edited_are_read_anew(desk: Desk, change: Any, says: str)
     assert facts(ledger) == facts(read_ledger(desk.folder))
 
 
+def test_one_row_that_was_erased_in_place_is_noticed(desk: Desk) -> None:
+    """Neither the size, nor the tail, nor a sampled row tells."""
+    for prompt in range(400):
+        desk.saved(prompt)
+    read_ledger(desk.folder, save_bytes=0)
+    assert read_ledger(desk.folder).remark == ""
+    path = desk.folder / ROWS
+    before = path.stat()
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[171] = b" " * (len(lines[171]) - 1) + b"\n"
+    path.write_bytes(b"".join(lines))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    ledger = read_ledger(desk.folder)
+    assert "rows.jsonl has changed" in ledger.remark
+    assert ledger.rows == 399
+
+
 @pytest.mark.parametrize("name", [ROWS, SENT, ATTEMPTS])
 def test_a_file_that_vanished_takes_what_it_said_with_it(desk: Desk, name: str) -> None:
     filled(desk)
@@ -179,11 +197,21 @@ def test_a_file_that_vanished_takes_what_it_said_with_it(desk: Desk, name: str) 
 def test_a_torn_tail_is_moved_aside_and_the_index_holds(desk: Desk) -> None:
     filled(desk)
     read_ledger(desk.folder, save_bytes=0)
+    desk.saved(99)
+    with (desk.folder / ROWS).open("ab") as file:
+        file.write(b'{"id":"D/0000')
+    ledger = read_ledger(desk.folder)
+    assert (ledger.torn, ledger.remark, ledger.rows) == (1, "", 17)
+
+
+def test_torn_tails_of_every_file_are_moved_aside(desk: Desk) -> None:
+    filled(desk)
+    read_ledger(desk.folder, save_bytes=0)
     for name in FILES:
         with (desk.folder / name).open("ab") as file:
             file.write(b'{"id":"D/0000')
     ledger = read_ledger(desk.folder)
-    assert (ledger.torn, ledger.remark, ledger.rows) == (4, "", 16)
+    assert (ledger.torn, ledger.rows) == (4, 16)
 
 
 def test_a_folder_that_cannot_be_written_costs_only_time(desk: Desk) -> None:
