@@ -164,7 +164,8 @@ def _hold_back(journal: Journal, name: str, ledger: Ledger, lost: Lost) -> None:
     if waiting:
         text = (
             f"{name}: {plural(waiting, 'reply', 'replies')} never seen; asked for again when the "
-            "response cache has them for free"
+            "response cache has them for free (`response_cache = false` in the manifest asks at "
+            "once, and may pay for them again)"
         )
         journal.note("note", text, dataset=name)
 

@@ -330,7 +330,8 @@ def init(
     for path in write_starter(folder):
         typer.echo(str(path))
     typer.echo(f"Next: put your key into {folder / '.env'}, then", err=True)
-    typer.echo(f"  eaglegen-tui run {folder / 'manifest.toml'} --limit 5", err=True)
+    typer.echo(f"  eaglegen-tui check {folder / 'manifest.toml'}", err=True)
+    typer.echo(f"  eaglegen-tui run {folder / 'manifest.toml'} --limit 20", err=True)
 
 
 @app.command()

@@ -67,7 +67,7 @@ def money_findings(
         return
     yield _duration(reckoned)
     if not paid:
-        yield ok("estimate", "price", "the endpoint names no prices: no dollars are reckoned")
+        yield ok("estimate", "price", "the endpoint names no prices: cost is unknown")
         return
     if cost is None:
         text = "the prices are not known, so neither is the cost; max_cost_usd cannot act on it"

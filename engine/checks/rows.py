@@ -93,7 +93,7 @@ def _tool_rows(scan: Scan, dataset: Dataset) -> Iterator[Finding]:
 def _doubles(scan: Scan) -> Iterator[Finding]:
     fix = "Each is asked and paid for by itself; take them out if one sample is enough."
     if scan.doubles:
-        text = f"{plural(scan.doubles, 'exact double')} of prompts that stand in it before"
+        text = f"{plural(scan.doubles, 'exact double')} of a prompt earlier in the file"
         yield warn("sources", "doubles", text, fix, dataset=scan.name)
     if scan.shared:
         words = ", ".join(f"{thousands(n)} in {name}" for name, n in scan.shared.items())

@@ -74,7 +74,13 @@ def run_demo(*, scale: float | None, output: Path | None, watching: Watching) ->
         path = write_demo(folder, base_url, DEFAULT_SCALE if scale is None else scale)
         sys.stderr.write(f"demo: provider {base_url}, manifest {path}\n")
         plan = make_plan(load_manifest(path), Options(base_url=base_url))
-        return perform(plan, settings, watching, line)
+        code = perform(plan, settings, watching, line)
+    if not folder.exists():
+        sys.stderr.write(
+            "demo: its folder is gone with it; `eaglegen-tui demo --output DIR` keeps the run in "
+            "DIR/run, to report, replay, verify and export\n"
+        )
+    return code
 
 
 def _screen_settings() -> Settings:
