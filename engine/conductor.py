@@ -192,7 +192,7 @@ class Conductor:
             self._note_invalid(name, row)
         queue.ok -= batch.partial + batch.orphans
         queue.failed -= batch.lost_failures
-        if batch.orphans:
+        if batch.orphans > 0:
             session.journal.note(
                 "note",
                 f"{name}: {batch.orphans} prompts with rows on disk are no longer in its source; "

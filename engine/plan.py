@@ -12,7 +12,7 @@ from engine.disk.outfolder import check_folder, check_parts, wanted_folder
 from engine.errors import SourceError, UsageError
 from engine.feed.prompts import Prompt
 from engine.feed.sources import count_rows
-from engine.fleet.neighbours import check_shard, check_whole, shard_folder
+from engine.fleet.neighbours import check_shard, check_whole, place_of
 from engine.fleet.shares import deal, share_of, share_words
 from engine.manifest import Dataset, Manifest
 from engine.money.price import Price
@@ -205,14 +205,18 @@ def make_plan(manifest: Manifest, options: Options) -> Plan:
 
 
 def _folder(manifest: Manifest, options: Options) -> Path:
-    """The run directory; shards lie side by side in the manifest's output folder."""
+    """The run directory; shards lie side by side in the output folder."""
     root, shard = wanted_folder(options.output, manifest.output_path), options.shard
     check_folder(root)
-    if not shard.partial or options.output is not None:
+    if not shard.partial:
         check_whole(root)
         return root
-    check_shard(root, shard.count)
-    return root / shard_folder(shard.index, shard.count)
+    folder = place_of(root, shard.index, shard.count)
+    if folder == root:
+        check_whole(root)
+    else:
+        check_shard(root, shard.count)
+    return folder
 
 
 def _with_options(manifest: Manifest, options: Options) -> Manifest:

@@ -20,9 +20,11 @@ from engine.export.job import Request, export_run
 from engine.export.selection import selection_of
 from engine.export.shards import ShardLimits
 from engine.export.sidecar import meta_path, template_path
+from engine.fleet.files import absent_prompts
 from engine.fleet.runs import RunSet, open_runs
 from engine.format import compact, plural, safe_text, thousands
 from engine.settings import load_settings
+from tui.outlet import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,20 @@ def export(folders: Sequence[Path], wanted: Wanted, *, as_json: bool) -> int:
     processes = max(processes_for(folder, live=request.live) for folder in places)
     with workers(make, processes) as work:
         record = export_run(request, runs.runs[0].manifest, work)
-    record["notes"] += [f"{label} is not among them" for label in runs.missing]
+    lacking = [f"{label} {runs.absence}" for label in runs.missing]
     if runs.single and runs.sharded:
         record["notes"].append(f"{runs.runs[0].label} only: the folder above it exports all")
+    if lacking:
+        absent, total = absent_prompts(runs)
+        lacking.append(f"{thousands(absent)} of {plural(total, 'prompt')} are not there")
     if as_json:
+        record["notes"] += lacking
         sys.stdout.buffer.write(dump_line(record))
     else:
         sys.stdout.write("\n".join(_lines(record, request, runs)) + "\n")
+    sys.stdout.flush()
+    for note in lacking:
+        say(f"note: {safe_text(note)}\n")
     return int(ExitCode.OK)
 
 

@@ -150,11 +150,11 @@ def closing_line(snapshot: Snapshot) -> str:
             f", {_twice_words(snapshot.twice_usd)} "
             f"({plural(snapshot.twice_attempts, 'reply', 'replies')} never seen)"
         )
+    code = "" if snapshot.exit_code is None else f" (exit {snapshot.exit_code})"
     return (
         f"{head} "
         f"{rows} rows in {safe_text(snapshot.output)}, "
-        f"cost {money(snapshot.cost_usd)}{usd}{also}, {duration(snapshot.elapsed_s)}{time} "
-        f"(exit {snapshot.exit_code})"
+        f"cost {money(snapshot.cost_usd)}{usd}{also}, {duration(snapshot.elapsed_s)}{time}{code}"
     )
 
 

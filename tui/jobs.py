@@ -64,14 +64,21 @@ class Watching:
         return wanted and sys.stdin.isatty() and sys.stderr.isatty()
 
 
+_LONGEST_SHARD = 40
+"""Characters; int() refuses thousands of digits with an error of its own."""
+
+
 def parse_shard(text: str | None) -> Shard:
     """`2/8` is the second of eight shares."""
     if text is None:
         return Shard()
     index, _, count = text.partition("/")
-    if not (index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
+    numbers = (
+        text.isascii() and len(text) <= _LONGEST_SHARD and index.isdecimal() and count.isdecimal()
+    )
+    if not (numbers and 1 <= int(index) <= int(count)):
         raise UsageError(
-            f"--shard {text}: write I/N with I from 1 to N, such as 2/8",
+            f"--shard {text[:_LONGEST_SHARD]}: write I/N with I from 1 to N, such as 2/8",
             hint="For a Slurm array: --array=1-N and --shard $SLURM_ARRAY_TASK_ID/N.",
         )
     return Shard(int(index), int(count))

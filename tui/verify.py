@@ -15,6 +15,7 @@ from engine.audits.workers import workers
 from engine.disk.jsonlines import dump_line
 from engine.disk.rundir import is_held
 from engine.errors import ExitCode
+from engine.fleet.files import absent_prompts
 from engine.fleet.runs import OpenRun, RunSet, open_runs
 from engine.format import compact, percent, plural, safe_text, thousands
 from engine.settings import load_settings
@@ -25,7 +26,7 @@ _FAULTS_SHOWN = 20
 
 
 def verify(folders: Sequence[Path], *, as_json: bool) -> int:
-    """Audit and print; structural faults give exit 3, grades are only reported."""
+    """Audit and print; structural faults and missing shards give exit 3, grades do not."""
     runs = open_runs(folders)
     reports = _audited(runs)
     doubled = overlaps(reports)
@@ -33,7 +34,7 @@ def verify(folders: Sequence[Path], *, as_json: bool) -> int:
         sys.stdout.buffer.write(dump_line(_whole_record(runs, reports, doubled)))
     else:
         sys.stdout.write("\n".join(_whole_lines(runs, reports, doubled)) + "\n")
-    faulty = doubled or any(report.fault_count for report in reports)
+    faulty = doubled or runs.missing or any(report.fault_count for report in reports)
     return int(ExitCode.INCOMPLETE if faulty else ExitCode.OK)
 
 
@@ -104,7 +105,6 @@ def _whole_lines(
             f"{thousands(part.invalid)} invalid; {plural(part.rows, 'row')}, "
             f"{compact(part.exportable_tokens)} tokens can be exported"
         )
-    yield from (f"    {label} is not among them" for label in runs.missing)
     for each in doubled:
         yield (
             f"✗ {safe_text(each.first)} and {safe_text(each.second)} both hold "
@@ -112,6 +112,10 @@ def _whole_lines(
         )
     if not doubled:
         yield "✓ no row is in two of them"
+    yield from (f"✗ {label} {safe_text(runs.absence)}" for label in runs.missing)
+    if runs.missing:
+        absent, of = absent_prompts(runs)
+        yield f"✗ {thousands(absent)} of {plural(of, 'prompt')} are not there"
 
 
 def _heading(run: OpenRun) -> str:

@@ -36,7 +36,11 @@ def _manifest_problem(manifest: Any) -> str:
 def _shard_problem(shard: Any) -> str:
     if shard is None:
         return ""
-    known = isinstance(shard, dict) and all(
-        type(shard.get(name)) is int for name in ("index", "count")
-    )
-    return "" if known and isinstance(shard.get("prompts"), dict) else "its shard is none"
+    if not isinstance(shard, dict) or not isinstance(shard.get("prompts"), dict):
+        return "its shard is none"
+    index: Any = shard.get("index")
+    count: Any = shard.get("count")
+    numbers = (index, count, *shard["prompts"].values())
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        return "its shard is none"
+    return "" if index in range(1, count + 1) else f"its shard is number {index} of {count}"

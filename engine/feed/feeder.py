@@ -91,6 +91,8 @@ class Feeder:
         """Count what is on disk before the source is read; batches correct it."""
         self._queue = queue
         failed, ok = self._found
+        if self._shard.partial:  # its total is an estimate, which what is on disk may exceed
+            queue.prompts = max(queue.prompts, failed + ok)
         queue.failed = min(failed, queue.prompts)
         queue.ok = min(ok, queue.prompts - queue.failed)
         self._hidden_failed, self._hidden_ok = failed - queue.failed, ok - queue.ok
@@ -98,9 +100,11 @@ class Feeder:
     async def read(self) -> Batch:
         """The next batch, read in the executor."""
         batch = await asyncio.get_running_loop().run_in_executor(self._executor, self._read)
-        if self._shard.partial and self._queue is not None and self._only is None:
+        queue = self._queue
+        if self._shard.partial and queue is not None and self._only is None:
             unread = self._shard.expects(max(0, self._whole_total - self._rows))
-            self._queue.prompts = self._dealt + unread
+            at_end = batch.exhausted and self._whole  # only then is it known what was lost
+            queue.prompts = max(self._dealt + unread, 0 if at_end else queue.ok + queue.failed)
         return batch
 
     def again(self, keys: set[str]) -> None:

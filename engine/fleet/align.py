@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from engine.view.series import AXIS_BUCKETS
@@ -17,6 +18,21 @@ def summed(series: Sequence[Series], until: float) -> Series:
     were paused is a gap.
     """
     return _combined(series, until, share=False)
+
+
+def rates(parts: Sequence[tuple[Series, float]], until: float) -> Series:
+    """The sum of (series, present rate) pairs.
+
+    One that has a rate and no series (its status.json holds none) counts in the newest bucket, so
+    that the greatest of the series is never below the present rate.
+    """
+    total = summed([series for series, _ in parts], until)
+    unseen = sum(rate for series, rate in parts if not series.values)
+    if not unseen:
+        return total
+    if not total.values:
+        return Series(until - 1.0, 1.0, (unseen,))
+    return replace(total, values=(*total.values[:-1], (total.values[-1] or 0.0) + unseen))
 
 
 def counted(series: Sequence[Series], until: float) -> Series:

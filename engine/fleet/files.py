@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,9 +12,11 @@ from engine.disk.entries import moment
 from engine.disk.rundir import STATUS, is_held, read_json
 from engine.fleet.merge import Fleet, Part
 from engine.fleet.runs import OpenRun, RunSet
+from engine.fleet.shares import deal
 from engine.fleet.view import Whole, all_known
 from engine.past.history import picture
 from engine.view.gone import ENDED
+from engine.view.snapshot import Snapshot
 
 FRESH_S: Final = 15.0
 """A heartbeat of another host that is younger stands for a live process: locks may end at hosts."""
@@ -47,10 +50,18 @@ def part_of(run: OpenRun, wall: float, note: str = "") -> Part:
     record = read_status(run.folder)
     live = is_live(run.folder, record, wall)
     try:
-        snapshot = None if record is None else picture(record, record["datasets"])
+        snapshot = None if record is None else _told(picture(record, record["datasets"]))
     except (KeyError, TypeError, ValueError, AttributeError):
         snapshot = None
     return Part(run.label, snapshot, live=live, note=note)
+
+
+def _told(snapshot: Snapshot) -> Snapshot:
+    """What status.json does not hold is unknown, not nothing (DESIGN §6 names its fields)."""
+    views = (
+        replace(view, exportable_tokens=None) if view.rows else view for view in snapshot.datasets
+    )
+    return replace(snapshot, datasets=tuple(views))
 
 
 def parts_of(runs: RunSet, wall: float) -> list[Part]:
@@ -60,7 +71,29 @@ def parts_of(runs: RunSet, wall: float) -> list[Part]:
 
 def missing(runs: RunSet) -> list[Part]:
     """The shards that are not among the folders."""
-    return [Part(label, missing=True) for label in runs.missing]
+    return [Part(label, note=runs.absence, missing=True) for label in runs.missing]
+
+
+def absent_prompts(runs: RunSet) -> tuple[int, int]:
+    """Prompts of the shards that are missing, and those of the whole.
+
+    What the shards that are there have of each dataset is known from their status.json, and is an
+    even share where that does not tell.
+    """
+    total = there = 0
+    for name in runs.names:
+        whole = runs.prompts(name)
+        total += whole
+        there += min(whole, sum(_dealt(run, name, whole) for run in runs.runs))
+    return total - there, total
+
+
+def _dealt(run: OpenRun, name: str, whole: int) -> int:
+    views = (read_status(run.folder) or {}).get("datasets")
+    for view in views if isinstance(views, list) else ():
+        if isinstance(view, dict) and view.get("name") == name and type(view.get("prompts")) is int:
+            return int(view["prompts"])
+    return deal(whole, run.index, run.count)
 
 
 def fleet_of(runs: RunSet) -> Fleet:

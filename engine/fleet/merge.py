@@ -107,7 +107,7 @@ def merge(fleet: Fleet, parts: Sequence[Part], wall: float) -> FleetSnapshot:
     live = [s for part in heard if part.live and (s := part.snapshot) is not None]
     beats = [snapshot.heartbeat_at for snapshot in live]
     until = min(beats) if beats else max((s.heartbeat_at for s in seen), default=wall)
-    views = _datasets(fleet, heard, until)
+    views = _datasets(fleet, heard, until, len(parts))
     state, code = _state(parts), _exit_code(parts)
     return FleetSnapshot(
         run=fleet.run,
@@ -139,8 +139,8 @@ def merge(fleet: Fleet, parts: Sequence[Part], wall: float) -> FleetSnapshot:
         eta_s=_eta(heard, state),
         paused=bool(live) and all(s.paused for s in live),
         providers=merge_providers([s.providers for s in seen]),
-        rate=align.summed([s.rate for s in seen], until),
-        tokens_rate=align.summed([s.tokens_rate for s in seen], until),
+        rate=align.rates([(s.rate, s.rows_per_s) for s in seen], until),
+        tokens_rate=align.rates([(s.tokens_rate, s.completion_tokens_per_s) for s in seen], until),
         errors_rate=align.summed([s.errors_rate for s in seen], until),
         limit_series=align.summed([s.limit_series for s in seen], until),
         errors_by_family=align.families([s.errors_by_family for s in seen], until),
@@ -187,7 +187,9 @@ def _at_rest(part: Part) -> Part:
     return replace(part, snapshot=at_rest(part.snapshot))
 
 
-def _datasets(fleet: Fleet, heard: Sequence[Part], until: float) -> tuple[DatasetView, ...]:
+def _datasets(
+    fleet: Fleet, heard: Sequence[Part], until: float, parts: int
+) -> tuple[DatasetView, ...]:
     seen: dict[str, list[Seen]] = {name: [] for name in fleet.datasets}
     for part in heard:
         for view in part.snapshot.datasets if part.snapshot else ():
@@ -198,7 +200,10 @@ def _datasets(fleet: Fleet, heard: Sequence[Part], until: float) -> tuple[Datase
         if name not in fleet.datasets
     }
     wholes = {**fleet.datasets, **unnamed}
-    return tuple(merge_views(name, found, wholes[name], until) for name, found in seen.items())
+    return tuple(
+        merge_views(name, found, wholes[name], until, unheard=len(found) < parts)
+        for name, found in seen.items()
+    )
 
 
 def _state(parts: Sequence[Part]) -> RunState:
@@ -240,7 +245,7 @@ def _several(labels: Sequence[str], total: int) -> str:
 def _why(part: Part) -> str:
     if part.snapshot is None:
         if part.missing:
-            return "is not among the folders given"
+            return part.note or "is not among the folders given"
         return part.note or ("" if part.live else "has not reported yet")
     if part.dead:
         return f"DEAD while {part.snapshot.state}{f' ({part.note})' if part.note else ''}"

@@ -10,8 +10,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.disk.rundir import RUN, STATUS, differs, read_json
+from engine.disk.runrecord import run_problem
 from engine.errors import UsageError
-from engine.fleet.neighbours import shards_in
+from engine.fleet.neighbours import has_asked, shards_in
 from engine.fleet.shares import shard_label
 from engine.manifest import Manifest
 
@@ -42,6 +43,8 @@ class RunSet:
     runs: tuple[OpenRun, ...]
     missing: tuple[str, ...] = ()
     """Shards of the run that are not among them."""
+    root: Path | None = None
+    """The output folder that was given for all of them."""
     single: bool = False
     """One folder was named, and it is a run directory itself."""
 
@@ -49,6 +52,13 @@ class RunSet:
     def sharded(self) -> bool:
         """Whether they are the shards of one run."""
         return self.runs[0].count > 1
+
+    @property
+    def absence(self) -> str:
+        """What is to be said of each missing shard."""
+        if self.root is None:
+            return "is not among the folders given"
+        return f"has no folder in {self.root}"
 
     @property
     def manifest(self) -> Manifest:
@@ -94,12 +104,15 @@ def open_runs(paths: Sequence[Path]) -> RunSet:
         _check_same(runs[0], run)
     if folders == list(paths) and len(runs) == 1:
         return RunSet(runs, single=True)
-    return RunSet(runs) if runs[0].count == 1 else _shards(runs)
+    root = paths[0] if len(paths) == 1 and folders != list(paths) else None
+    return RunSet(runs) if runs[0].count == 1 else _shards(runs, root)
 
 
 def _expand(path: Path) -> Iterator[Path]:
     """The folder itself, or the shards in one that holds nothing but shards."""
     inner = [] if (path / RUN).exists() or (path / STATUS).exists() else shards_in(path)
+    if len({count for _, count, _ in inner}) > 1:  # what a mistaken --shard I/N left is no part
+        inner = [shard for shard in inner if has_asked(shard[2])] or inner
     yield from [folder for _, _, folder in inner] or [path]
 
 
@@ -113,15 +126,13 @@ def _read(folder: Path) -> OpenRun:
         problem = error.errors(include_input=False)[0]
         place = ".".join(str(part) for part in problem["loc"])
         raise UsageError(f"{folder / RUN}: manifest.{place}: {problem['msg']}") from None
+    if words := run_problem({"identity": {"datasets": {}}, **record}):
+        raise UsageError(f"{folder / RUN} is not readable as a run's record: {words}")
     identity = record.get("identity") or manifest.identity()
     shard = record.get("shard")
     if shard is None:
         return OpenRun(folder, manifest, identity)
-    try:
-        totals = {str(name): int(number) for name, number in shard["prompts"].items()}
-        return OpenRun(folder, manifest, identity, shard["index"], shard["count"], totals)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise UsageError(f"{folder / RUN}: shard is not readable") from None
+    return OpenRun(folder, manifest, identity, shard["index"], shard["count"], shard["prompts"])
 
 
 def _check_distinct(runs: Sequence[OpenRun]) -> None:
@@ -146,7 +157,7 @@ def _check_same(first: OpenRun, other: OpenRun) -> None:
         )
 
 
-def _shards(runs: tuple[OpenRun, ...]) -> RunSet:
+def _shards(runs: tuple[OpenRun, ...], root: Path | None) -> RunSet:
     by_index: dict[int, OpenRun] = {}
     for run in runs:
         if (twin := by_index.setdefault(run.index, run)) is not run:
@@ -155,7 +166,7 @@ def _shards(runs: tuple[OpenRun, ...]) -> RunSet:
             )
     count = runs[0].count
     missing = [shard_label(i, count) for i in range(1, count + 1) if i not in by_index]
-    return RunSet(tuple(by_index[index] for index in sorted(by_index)), tuple(missing))
+    return RunSet(tuple(by_index[index] for index in sorted(by_index)), tuple(missing), root=root)
 
 
 def _kind(run: OpenRun) -> str:

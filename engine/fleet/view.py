@@ -50,14 +50,22 @@ class Whole:
     token_budget: int | None = None
 
 
-def merge_views(name: str, seen: Sequence[Seen], whole: Whole, until: float) -> DatasetView:
-    """Their sum; `prompts` is the whole's, and what nobody has taken yet counts as left."""
+def merge_views(
+    name: str, seen: Sequence[Seen], whole: Whole, until: float, *, unheard: bool = False
+) -> DatasetView:
+    """Their sum; `prompts` is the whole's, and what nobody has taken yet counts as left.
+
+    `unheard`: a process is not among them; what is left may be its, and nothing is done then.
+    """
     views = [each.view for each in seen]
     ok, failed, invalid, flying = (
         _sum(views, key) for key in ("ok", "failed", "invalid", "in_flight")
     )
     rows, tokens = _sum(views, "rows"), _sum(views, "completion_tokens")
+    left = max(0, whole.prompts - ok - failed - invalid - flying)
     state = _state([view.state for view in views])
+    if state == "done" and left and unheard:
+        state = "running"
     return DatasetView(
         name=name,
         state=state,
@@ -66,7 +74,7 @@ def merge_views(name: str, seen: Sequence[Seen], whole: Whole, until: float) -> 
         failed=failed,
         invalid=invalid,
         in_flight=flying,
-        left=max(0, whole.prompts - ok - failed - invalid - flying),
+        left=left,
         rows=rows,
         attempt_errors=_sum(views, "attempt_errors"),
         completion_tokens=tokens,
@@ -85,11 +93,11 @@ def merge_views(name: str, seen: Sequence[Seen], whole: Whole, until: float) -> 
         rate_limited_by=_binding(views),
         mean_completion_tokens=tokens / rows if rows else None,
         attempts=_attempts(views),
-        rate=align.summed([view.rate for view in views], until),
+        rate=align.rates([(view.rate, view.rows_per_s) for view in views], until),
         errors_by_family=align.families([view.errors_by_family for view in views], until),
         events=merge_events([view.events for view in views]),
         forecast=merge_forecasts([view.forecast for view in views]),
-        exportable_tokens=_sum(views, "exportable_tokens"),
+        exportable_tokens=all_known(view.exportable_tokens for view in views),
         latency=_latency(views),
         lengths=_lengths(views),
         finish_reasons=_counts(view.finish_reasons for view in views),

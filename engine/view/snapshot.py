@@ -202,8 +202,8 @@ class DatasetView:
     events: EventSeries = EventSeries()
     """The spells in which this dataset was paused; its marks stand in the run's."""
     forecast: Forecast | None = None
-    exportable_tokens: int = 0
-    """Supervised tokens of rows graded engine or matched, without flags."""
+    exportable_tokens: int | None = 0
+    """Supervised tokens of rows graded engine or matched, without flags; None: not known here."""
     latency: Latency = Latency()
     lengths: tuple[tuple[int, int], ...] = ()
     """(upper bound, rows) of completion tokens, in powers of two; empty buckets between stay."""

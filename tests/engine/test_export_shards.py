@@ -38,7 +38,7 @@ def test_the_sidecar_names_every_folder(desk: Desk, tmp_path: Path) -> None:
     out = tmp_path / "some.jsonl"
     meta = desk.run("export", *folders, "--to", "specforge", "--out", out, "--json").summary
     assert meta["run"]["folders"] == [str(folder.resolve()) for folder in folders]
-    assert "shard 3/3 is not among them" in meta["notes"]
+    assert "shard 3/3 is not among the folders given" in meta["notes"]
 
 
 def test_one_folder_more_is_another_export(desk: Desk, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from engine.feed.prompts import InvalidRow
 from engine.plan import Shard
 from engine.schedule import Job, Queue
 
+SENT_AT = 1_000_000_000.0
+
 
 @pytest.fixture
 def executor() -> Iterator[ThreadPoolExecutor]:
@@ -54,7 +56,7 @@ class Desk:
         identifier = prompt_of(row, dataset="D").id(turn)
         self.wrote(FAILURES, {"id": identifier, "family": "bad_request", "message": "", "index": 0})
 
-    def sent(self, row: Any, turn: int = 0, *, attempt: int = 1, at: float = 0.0) -> None:
+    def sent(self, row: Any, turn: int = 0, *, attempt: int = 1, at: float = SENT_AT) -> None:
         identifier = prompt_of(row, dataset="D").id(turn)
         stamp = datetime.fromtimestamp(at, UTC).isoformat()
         self.wrote(SENT, {"id": identifier, "attempt": attempt, "at": stamp})
@@ -162,12 +164,12 @@ async def test_attempt_numbers_go_on_over_sessions(desk: Desk) -> None:
 
 
 async def test_what_a_kill_left_open_waits_until_its_cached_answer_is_free(desk: Desk) -> None:
-    desk.sent("a", at=1000.0)
+    desk.sent("a", at=SENT_AT)
     desk.rows("a", "b")
     batch = await whole(desk.feeder(resend_after_s=600.0))
     assert asked(batch) == ["b"]
     ((at, job),) = batch.delayed
-    assert (at, job.attempt, job.id) == (1600.0, 1, prompt_of("a", dataset="D").id(0))
+    assert (at, job.attempt, job.id) == (SENT_AT + 600.0, 1, prompt_of("a", dataset="D").id(0))
     assert asked(await whole(desk.feeder())) == ["a", "b"]
 
 
@@ -178,7 +180,7 @@ async def test_unreadable_rows_come_with_their_place_and_known_ones_are_known(de
     assert [(row.index, row.line) for row in batch.invalid] == [(1, 3), (2, 4)]
     assert feeder.known_invalid == set()
     for row in batch.invalid:
-        desk.wrote(FAILURES, invalid_record(row, 0.0))
+        desk.wrote(FAILURES, invalid_record(row, SENT_AT))
     again = desk.feeder()
     assert again.known_invalid == {(r.index, invalid_message(r)) for r in batch.invalid}
     assert (await whole(again)).invalid == batch.invalid
@@ -276,6 +278,40 @@ async def test_another_shards_rows_in_the_same_folder_are_not_lost(desk: Desk) -
         desk.saved(text)
     batch = await whole(desk.feeder(20, shard=Shard(1, 2)))
     assert (batch.jobs, batch.orphans) == ([], 0)
+
+
+@pytest.mark.parametrize("index", [1, 2, 3, 4])
+async def test_a_shard_with_more_prompts_than_its_even_share_has_lost_none(
+    desk: Desk, index: int
+) -> None:
+    texts = [f"prompt {n}" for n in range(200)]
+    desk.rows(*texts)
+    shard = Shard(index, 4)
+    mine = [text for text in texts if shard.takes(prompt_of(text, dataset="D"))]
+    assert len(mine) != shard.expects(200) == 50
+    for text in mine:
+        desk.saved(text)
+    feeder, queue = desk.feeder(200, shard=shard, whole=200), Queue("D", shard.expects(200))
+    feeder.restored(queue)
+    assert (queue.answered, queue.left) == (len(mine), max(0, 50 - len(mine)))
+    while not (batch := await feeder.read()).exhausted:
+        assert queue.answered == queue.ok == len(mine)
+    assert (batch.orphans, batch.lost_failures) == (0, 0)
+    assert (queue.prompts, queue.answered, queue.left) == (len(mine), len(mine), 0)
+
+
+async def test_a_shard_counts_what_its_source_lost(desk: Desk) -> None:
+    texts = [f"prompt {n}" for n in range(40)]
+    mine = [text for text in texts if Shard(1, 2).takes(prompt_of(text, dataset="D"))]
+    for text in mine:
+        desk.saved(text)
+    desk.rows(*(text for text in texts if text not in mine[:3]))
+    feeder, queue = desk.feeder(37, shard=Shard(1, 2), whole=37), Queue("D", 19)
+    feeder.restored(queue)
+    while not (batch := await feeder.read()).exhausted:
+        pass
+    assert batch.orphans == 3
+    assert (queue.prompts, queue.ok - batch.orphans) == (len(mine) - 3, len(mine) - 3)
 
 
 # --- retry failed -----------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from engine.view.snapshot import (
     JournalEntry,
     Latency,
     ProviderView,
+    Series,
     Snapshot,
 )
 
@@ -74,6 +75,25 @@ def test_counts_are_summed_and_the_total_is_the_manifests() -> None:
     assert (whole.cost_usd, whole.max_cost_usd, whole.cost_unknown_attempts) == (4.5, 86.0, 3)
     assert whole.run == "story"
     assert whole.state == "running"
+
+
+def test_the_greatest_rate_is_never_below_the_present_one() -> None:
+    idle = view(rate=Series(NOW - 10, 5.0, (0.0, 0.0)), rows_per_s=0.0)
+    unseen = view(rows_per_s=7.6)  # as status.json has it: no series
+    merged = merge(FLEET, [part(1, idle, rows_per_s=0.0), part(2, unseen)], NOW)
+    assert merged.datasets[0].rate == Series(NOW - 10, 5.0, (0.0, 7.6))
+    alone = merge(FLEET, [part(2, unseen)], NOW)
+    assert alone.datasets[0].rate == Series(NOW - 1, 1.0, (7.6,))
+    assert alone.rate == Series(NOW - 1, 1.0, (6.5,))
+
+
+def test_nothing_is_done_while_the_prompts_of_a_missing_one_are_left() -> None:
+    ended = view(state="done", ok=5000, left=0, in_flight=0)
+    parts = [part(n, ended, state="done", live=False) for n in (1, 2)]
+    whole = merge(FLEET, [*parts, Part("shard 3/3", missing=True)], NOW)
+    assert (whole.datasets[0].state, whole.datasets[0].left) == ("running", 5000)
+    whole = merge(FLEET, [*parts, part(3, ended, state="done", live=False)], NOW)
+    assert (whole.datasets[0].state, whole.datasets[0].left) == ("done", 0)
 
 
 def test_quantiles_are_the_greatest_of_all() -> None:
@@ -201,3 +221,11 @@ def test_a_new_session_of_a_part_begins_its_journal_anew() -> None:
     journal.hear("x", snapshot(journal=(entry(1, "a"),), journal_total=1))
     journal.hear("x", snapshot(started_at=NOW, journal=(entry(2, "b"),), journal_total=1))
     assert [each.text for each in journal.onto(snapshot()).journal] == ["x: a", "x: b"]
+
+
+def test_exportable_tokens_are_summed_and_unknown_where_one_does_not_know_them() -> None:
+    known = view(exportable_tokens=500)
+    merged = merge(FLEET, [part(1, known), part(2, known)], NOW).datasets[0]
+    assert merged.exportable_tokens == 1000
+    merged = merge(FLEET, [part(1, known), part(2, view(exportable_tokens=None))], NOW).datasets[0]
+    assert merged.exportable_tokens is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,13 @@ import pytest
 from engine_parts import HEAD, dataset_text, manifest_of
 
 from engine.clock import iso
+from engine.disk.jsonlines import dump_line
 from engine.disk.rundir import claim, hold
 from engine.fleet.files import FRESH_S, fleet_of, is_live, part_of
 from engine.fleet.runs import open_runs
+from engine.view.frame import status
+from engine.view.snapshot import DatasetView
+from tui.picture import story
 
 NOW = 1_000_000.0
 
@@ -77,3 +82,13 @@ def test_the_whole_is_the_manifests_though_shards_are_missing(tmp_path: Path) ->
     assert fleet.output == str(tmp_path)
     wholes = {name: (w.prompts, w.asked, w.token_budget) for name, w in fleet.datasets.items()}
     assert wholes == {"A": (90, 100, 500), "B": (7, 7, None)}
+
+
+def test_what_status_json_does_not_hold_is_unknown(tmp_path: Path) -> None:
+    shard(tmp_path, 1)
+    (run,) = open_runs([tmp_path]).runs
+    views = (DatasetView("A", "running", prompts=90, rows=7), DatasetView("B", "queued", prompts=7))
+    (run.folder / "status.json").write_bytes(dump_line(status(replace(story(), datasets=views))))
+    snapshot = part_of(run, NOW).snapshot
+    assert snapshot is not None
+    assert [each.exportable_tokens for each in snapshot.datasets] == [None, 0]

@@ -12,7 +12,8 @@ from e2e_desk import Desk
 from e2e_files import RunFiles, assert_accounted
 from e2e_provider import playing
 
-from engine.errors import UsageError
+from engine.errors import IdentityError, UsageError
+from engine.fleet.neighbours import check_shard, place_of
 from engine.fleet.runs import open_runs
 
 PROMPTS, INVALID, OTHERS = 90, 7, 40
@@ -90,6 +91,8 @@ def test_another_shard_in_its_folder_is_refused(desk: Desk) -> None:
         (("--shard", "1/4"), "dealt to 4, its prompts would be paid twice"),
         ((), "holds shards of a run dealt to 3; its prompts would be paid twice"),
         (("--shard", "0/3"), "I from 1 to N"),
+        (("--shard", "١/٣"), "I from 1 to N"),  # noqa: RUF001 - digits, not in ASCII
+        (("--shard", "1/" + "9" * 5000), "I from 1 to N"),
         (("--shard", "4/3"), "I from 1 to N"),
     ],
 )
@@ -130,7 +133,98 @@ def test_a_missing_shard_is_named_and_its_prompts_are_left(desk: Desk) -> None:
     record = desk.run("status", *some, "--json").summary
     third = shards(desk)[2].status()["datasets"]
     assert [v["left"] for v in record["datasets"]] == [v["prompts"] for v in third]
-    assert "shard 3/3 is not among them" in desk.run("verify", *some).out
+    left = sum(view["prompts"] for view in third)
+    assert {view["state"] for view in record["datasets"]} == {"running"}
+    assert f"A · {PROMPTS} prompts: stopped, " in result.out
+    verified = desk.run("verify", *some)
+    assert verified.code == 3
+    assert "✗ shard 3/3 is not among the folders given\n" in verified.out
+    assert f"✗ {left} of {PROMPTS + OTHERS} prompts are not there" in verified.out
+
+
+def test_a_shard_without_a_folder_is_named_with_where_it_should_be(
+    desk: Desk, tmp_path: Path
+) -> None:
+    root = tmp_path / "out"
+    shutil.copytree(desk.folder / "out", root)
+    shutil.rmtree(root / "shard-2-of-3")
+    left = sum(view["prompts"] for view in shards(desk)[1].status()["datasets"])
+    assert f"shard 2/3: has no folder in {root}" in desk.run("status", root).out
+    assert f"✗ shard 2/3 has no folder in {root}" in desk.run("verify", root).out
+    out = ("--out", tmp_path / "x.jsonl")
+    told = desk.run("export", root, "--to", "automodel", "--include", "unverified", *out)
+    assert told.code == 0
+    assert f"note: shard 2/3 has no folder in {root}\n" in told.err
+    assert f"note: {left} of {PROMPTS + OTHERS} prompts are not there\n" in told.err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"index": odd} for odd in ("x", None, [], -1, 0, 1e99, True, 4)),
+        *({"count": odd} for odd in ("x", None, [], -1, 0, 1e99, True)),
+        {"prompts": []},
+        {"prompts": {"A": "x"}},
+    ],
+)
+def test_an_odd_shard_record_is_refused_in_words(
+    desk: Desk, tmp_path: Path, change: dict[str, object]
+) -> None:
+    folder = tmp_path / "shard-1-of-3"
+    shutil.copytree(shards(desk)[0].folder, folder)
+    record = json.loads((folder / "run.json").read_bytes())
+    record["shard"] |= change
+    (folder / "run.json").write_text(json.dumps(record))
+    for command in (("verify", folder), ("status", folder, shards(desk)[1].folder)):
+        result = desk.run(*command)
+        assert result.code == 2
+        assert f"{folder / 'run.json'} is not readable as a run's record: its shard is" in (
+            result.err
+        )
+
+
+@pytest.mark.parametrize("identity", [5, [1], "x", {"datasets": 3}])
+def test_an_odd_identity_is_refused_in_words(desk: Desk, tmp_path: Path, identity: object) -> None:
+    folder = tmp_path / "shard-1-of-3"
+    shutil.copytree(shards(desk)[0].folder, folder)
+    record = json.loads((folder / "run.json").read_bytes()) | {"identity": identity}
+    (folder / "run.json").write_text(json.dumps(record))
+    with pytest.raises(UsageError, match="it holds no identity of a run"):
+        open_runs([folder, shards(desk)[1].folder])
+
+
+def test_two_shards_with_one_output_do_not_collide(tmp_path: Path) -> None:
+    with playing() as provider, Desk(tmp_path, provider.base_url) as desk:
+        desk.asking(12)
+        there = tmp_path / "there"
+        for _ in range(2):
+            codes = [
+                desk.go("--headless", "--shard", f"{i}/2", "--output", there).code for i in (1, 2)
+            ]
+            assert codes == [0, 0]
+        files = [RunFiles(there / f"shard-{i}-of-2") for i in (1, 2)]
+        assert sum(len(each.all("rows")) for each in files) == 12
+        assert sorted(path.name for path in there.iterdir()) == ["shard-1-of-2", "shard-2-of-2"]
+        texts = [entry["text"] for each in files for entry in each.events("note")]
+        assert not [text for text in texts if "no longer in its source" in text]
+
+
+def test_what_a_mistaken_share_left_blocks_nothing(desk: Desk, tmp_path: Path) -> None:
+    root = tmp_path / "out"
+    shutil.copytree(desk.folder / "out", root)
+    odd = root / "shard-1-of-4"
+    odd.mkdir()
+    record = json.loads((root / "shard-1-of-3/run.json").read_bytes())
+    record["shard"]["count"] = 4
+    (odd / "run.json").write_text(json.dumps(record))
+    assert place_of(root, 2, 3) == root / "shard-2-of-3"
+    check_shard(root, 3)
+    assert len(open_runs([root]).runs) == 3
+    (odd / "A").mkdir()
+    (odd / "A/sent.jsonl").write_text("{}\n")
+    with pytest.raises(IdentityError, match=r"holds shard-1-of-4; dealt to 3") as caught:
+        check_shard(root, 3)
+    assert f"move {odd} to another place" in str(caught.value.hint)
 
 
 def test_one_shard_by_itself_is_shown_by_itself(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from engine.fleet.merge import Fleet, FleetSnapshot, Part, WorkerView, merge
 from engine.view.snapshot import DatasetView, Latency
 from tui.draw.crew import crew, crew_rows
 from tui.draw.detail import latency
+from tui.draw.grades import exportable
 from tui.draw.paint import line_width, plain
+from tui.headless import closing_line
 from tui.picture import NOW, story
 
 LEFT = WorkerView("shard 1/2", "running", NOW - 1, 6.5, 10, 120, 5000, 3, 1.5, "a", 42)
@@ -92,3 +95,14 @@ def test_a_fleets_quantiles_say_whose_they_are() -> None:
     (line,) = latency(view, 80, several=True)
     assert plain(line).startswith("Latency of the slowest worker  half within 1.0s")
     assert "worker" not in plain(latency(view, 80)[0])
+
+
+def test_who_leaves_runs_that_go_on_is_told_no_exit_code() -> None:
+    assert closing_line(replace(story(), exit_code=3)).endswith(" (exit 3)")
+    assert "exit" not in closing_line(replace(story(), exit_code=None))
+
+
+def test_exportable_tokens_that_are_not_known_are_no_number() -> None:
+    view = story().datasets[0]
+    assert plain(exportable(replace(view, exportable_tokens=6_400_000))) == "6.4M exportable"
+    assert plain(exportable(replace(view, exportable_tokens=None))) == "? exportable"

@@ -69,4 +69,5 @@ def suspects(view: DatasetView) -> list[Field]:
 
 def exportable(view: DatasetView) -> Line:
     """`6.4M exportable`: tokens of rows graded engine or matched and without a flag."""
-    return (Span(fmt.compact(view.exportable_tokens)), Span(" exportable", "dim"))
+    tokens = view.exportable_tokens
+    return (Span("?" if tokens is None else fmt.compact(tokens)), Span(" exportable", "dim"))

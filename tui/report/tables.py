@@ -96,7 +96,7 @@ def quality(last: Snapshot, outside: Outside) -> Element:
                 _listed(found, view.rows),
                 _listed(grades.flags(view), view.rows),
                 _listed([(outside.text(name, 40), count) for name, count in reasons], view.rows),
-                fmt.compact(view.exportable_tokens),
+                "?" if view.exportable_tokens is None else fmt.compact(view.exportable_tokens),
             ]
         )
     claims = [el("li", el("b", grade.name), f": {grade.claim}") for grade in grades.GRADES]
