@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from engine import format as fmt
+from engine.money.budget import KNOWN_AFTER
 from engine.view.snapshot import DatasetView, Snapshot
 from tui.draw import words
 from tui.parting import Exits
@@ -141,4 +142,12 @@ def at_stake(snapshot: Snapshot) -> str:
         return "nothing is in flight"
     if snapshot.in_flight_cost_usd is None:
         return f"lose the {flying} in flight, billed at an unknown cost"
-    return f"lose the {flying} in flight, about {fmt.money(snapshot.in_flight_cost_usd)} billed"
+    usd = fmt.money(snapshot.in_flight_cost_usd)
+    return f"lose the {flying} in flight, {_likely(snapshot)} {usd} billed"
+
+
+def _likely(snapshot: Snapshot) -> str:
+    """`up to` where replies of this session are too few, so that their worst case is reckoned."""
+    flying = [view for view in snapshot.datasets if view.in_flight]
+    unknown = any(view.rows - view.restored_rows < KNOWN_AFTER for view in flying)
+    return "up to" if unknown else "about"

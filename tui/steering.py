@@ -35,6 +35,21 @@ _OPPOSITES: dict[type[Command], Callable[..., Command]] = {
 }
 
 
+ACTIONS = frozenset({"pause", "pause_run", "step", "number", "skip", "undo", "retry", "exclude"})
+"""Actions of the keys that end in an order: no footer offers them where none is taken."""
+
+
+def deaf(snapshot: Snapshot, command: Command | None, *, steers: bool) -> str:
+    """Why no order, or not this one, is taken, with what takes its place; empty where one is."""
+    if snapshot.exit_code is None:
+        return "" if steers else "attached read-only: no command is sent"
+    if not isinstance(command, RetryFailed):
+        return "the run has ended"
+    chosen = (view for view in snapshot.datasets if command.dataset in {None, view.name})
+    failed = fmt.thousands(sum(view.failed for view in chosen))
+    return f"the run has ended: `run --retry-failed` takes up its {failed} failed"
+
+
 def step_of(ceiling: int) -> int:
     """About a tenth of the ceiling, as 1, 2 or 5 times a power of ten: 2000 → 200, 150 → 10."""
     tenth, size = max(1, ceiling // 10), 1
@@ -91,8 +106,9 @@ def toggled_run(snapshot: Snapshot, wishes: Wishes, now: float) -> Command | str
         return "the run has ended: nothing to pause"
     if snapshot.state == "draining":
         return "the run is draining: nothing new is sent anyway"
-    shown = snapshot.paused or snapshot.state == "paused"
-    return Resume() if wishes.paused(None, shown, now) else Pause()
+    if snapshot.state == "paused" and not wishes.paused(None, snapshot.paused, now):
+        return "each dataset left is paused by itself: p resumes them one by one"
+    return Resume() if wishes.paused(None, snapshot.paused, now) else Pause()
 
 
 def toggled(view: DatasetView, wishes: Wishes, now: float) -> Command | str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.format import plural
 from engine.verdicts.burst import Burst, Track
 from engine.verdicts.judgement import QUIET_S, Facts, Kind, needed
 
@@ -99,7 +100,7 @@ class Wording:
             )
         per_100 = 100.0 * recent.failed / max(1, recent.attempts)
         rate = (
-            f"{recent.failed:,} of {recent.attempts:,} attempts in the last "
+            f"{recent.failed:,} of {plural(recent.attempts, 'attempt')} in the last "
             f"{duration(recent.seconds)} ({_number(per_100)} in 100)"
         )
         direction = f", {recent.trend}" if recent.trend else ""
@@ -116,8 +117,8 @@ class Wording:
         attempts = facts.mark.attempts - burst.before.attempts
         least = "at least " if track.untracked else ""
         return (
-            f"nothing gets through since {since}: all {attempts:,} attempts failed, "
-            f"{burst.count:,} with {track.family}, on {least}{track.prompts:,} prompts"
+            f"nothing gets through since {since}: all {plural(attempts, 'attempt')} failed, "
+            f"{burst.count:,} with {track.family}, on {least}{plural(track.prompts, 'prompt')}"
             f"{_given_up(track)}{_whose(burst)}; no retry helped"
         )
 
@@ -126,7 +127,7 @@ class Wording:
         total = failed + facts.served.ok - track.dead_mark.provider_ok
         since = self.moment(track.dead_since, seconds=False)
         return (
-            f"{failed:,} of {track.provider}'s {total:,} attempts since {since} failed, "
+            f"{failed:,} of {track.provider}'s {plural(total, 'attempt')} since {since} failed, "
             f"{track.dead_count:,} with {track.family}; {_fate(track)}, elsewhere"
         )
 
@@ -147,7 +148,7 @@ class Wording:
             else ("prompts were refused for what they are")
         )
         when = self.span(track.first_at, track.last_at) + _whose(track.burst)
-        others = f"{facts.mark.ok:,} attempts" if facts.mark.ok else "no attempt"
+        others = plural(facts.mark.ok, "attempt") if facts.mark.ok else "no attempt"
         return (
             f"{least}{track.refused:,} {subject} ({track.family}) {when}, while {others} succeeded"
         )
@@ -208,8 +209,13 @@ def _fate(track: Track) -> str:
             "its prompt has" if track.prompts == 1 else f"all {least}{track.prompts:,} prompts have"
         )
         return f"{each} succeeded since"
-    waits = f", {track.waiting:,} wait" if track.waiting else ""
-    return f"{least}{track.healed:,} of these prompts have succeeded since{waits}{_given_up(track)}"
+    waits = (
+        f", {track.waiting:,} {'waits' if track.waiting == 1 else 'wait'}" if track.waiting else ""
+    )
+    have = "has" if track.healed == 1 else "have"
+    return (
+        f"{least}{track.healed:,} of these prompts {have} succeeded since{waits}{_given_up(track)}"
+    )
 
 
 def _given_up(track: Track) -> str:
@@ -227,11 +233,16 @@ def _doubt(track: Track, facts: Facts) -> str:
         of = f" of {facts.quiet_ok + others:,}" if others else ""
         share = f"it hit {_number(100 * track.burst.share)} in 100 before"
         return (
-            f"only {facts.quiet_ok:,}{of} attempts since{' succeeded' if others else ''}; {share}"
+            f"only {facts.quiet_ok:,}{of} {_noun(facts.quiet_ok + others, 'attempt')} since"
+            f"{' succeeded' if others else ''}; {share}"
         )
     if track.healed_now == 0 and track.waiting:
         return f"none of its {track.prompts:,} prompts has succeeded since"
     return "that is too short to tell"
+
+
+def _noun(count: int, noun: str) -> str:
+    return noun if count == 1 else f"{noun}s"
 
 
 def _number(value: float) -> str:

@@ -95,15 +95,16 @@ def test_no_attempts_after_a_burst_are_no_evidence() -> None:
     assert line.evidence.endswith("none for 17 min, but nothing started since then has succeeded")
 
 
-def test_three_attempts_after_a_burst_are_too_few() -> None:
+@pytest.mark.parametrize(("count", "said"), [(1, "1 attempt since;"), (3, "3 attempts since;")])
+def test_a_few_attempts_after_a_burst_are_too_few(count: int, said: str) -> None:
     case = Case()
     story_burst(case, 300, "14:02:00", "14:03:00")
-    for _ in range(3):
+    for _ in range(count):
         case.ok()
     case.idle("14:08:00")
     line = case.line()
     assert line.verdict == "ACTIVE"
-    assert "none for 5 min, but only 3 attempts since" in line.evidence
+    assert f"none for 5 min, but only {said}" in line.evidence
 
 
 def test_replies_that_were_on_their_way_before_the_burst_are_no_evidence() -> None:

@@ -98,8 +98,6 @@ async def test_a_dialog_keeps_its_letters(folder: Path, clock: VirtualClock) -> 
         await pilot.press("slash", *"b6", "space", "q", "home", "escape")
         assert (app.player.paused, app.player.position) == (False, 0.0)
         await pilot.press("colon", *"drain", "enter")
-        await pilot.pause()
-        await pilot.press("y")
         for _ in range(3):
             await pilot.pause()
         assert "this is a replay: nothing is sent" in text(pilot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -9,13 +10,14 @@ import pytest
 from detailed_run import detailed
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_run import SCENES, dataset, disk_full, many, stalled
+from scripted_run import SCENES, dataset, disk_full, many, paused_run, stalled
 
 from engine import format as fmt
+from engine.clock import local_hms
 from engine.view.snapshot import DatasetView, ErrorLine, Forecast, Latency, Series, Snapshot
 from tui.draw import chart, detail, lists, rows, words
 from tui.draw.alarm import alarm_line, alarms, calm
-from tui.draw.dataset import rows_line, tokens_line
+from tui.draw.dataset import rows_line, state_line, tokens_line
 from tui.draw.header import header
 from tui.draw.paint import Field, Span, arrange, exactly, field, line_width, plain, wrap
 from tui.draw.pane import pane
@@ -260,8 +262,12 @@ def test_a_calm_run_has_no_alarm_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("scene", "level", "text"),
     [
-        ("burst", "warn", "▲ B6_ultrachat · 15,000 prompts: ACTIVE rate_limit SiliconFlow, 402 in"),
-        ("structural", "bad", "✗ B6_ultrachat · 15,000 prompts: STRUCTURAL auth SiliconFlow: chec"),
+        ("burst", "warn", "▲ ACTIVE rate_limit SiliconFlow 402 in the last minute, rising · B6_ul"),
+        (
+            "structural",
+            "bad",
+            "✗ STRUCTURAL auth SiliconFlow 64, last 2s ago · B6_ultrachat · 15,0",
+        ),
         ("disk_full", "warn", "◆ WAITING, goes on by itself: the disk of"),
         ("paused_run", "info", "║ PAUSED, nothing is in flight, P resumes: by P at 14:02:11"),
         ("draining", "info", "▼ DRAINING, 212 in flight finish, nothing new is sent: asked by q"),
@@ -270,7 +276,7 @@ def test_a_calm_run_has_no_alarm_and_says_so() -> None:
         (
             "failed_some",
             "warn",
-            "▲ DONE, exit 3: 12 of 37,774 prompts failed or were invalid; q c",
+            "▲ DONE, exit 3: 12 of 37,774 prompts failed; `run --retry-failed` takes",
         ),
         ("starting", "info", "◌ STARTING: reading B6_ultrachat"),
     ],
@@ -291,13 +297,81 @@ def test_an_ended_run_is_not_silent() -> None:
     assert alarms(SCENES["done"](), 4000.0)[0].level == "ok"
 
 
+def test_the_next_step_stays_where_the_line_is_cut() -> None:
+    refused = (
+        "the endpoint ends the run: the first 100 prompts all failed, the last with connect: "
+        "connection refused (http://127.0.0.1:8123/v1). Mend it, then run with --retry-failed."
+    )
+    ended = replace(story(), state="stopped", exit_code=4, reason=refused)
+    unasked = replace(ended, datasets=tuple(replace(v, failed=0) for v in ended.datasets))
+    text = plain(alarm_line(alarms(unasked, 0.0), 80))
+    assert text.startswith(" ■ STOPPED, exit 4: connection refused (con")
+    assert text.rstrip().endswith("; the next run goes on · q closes")
+    retried = plain(alarm_line(alarms(ended, 0.0), 180))
+    assert "exit 4: connection refused (c" in retried
+    assert retried.rstrip().endswith("; `run --retry-failed` takes them up · q closes")
+    assert "http" not in alarms(ended, 0.0)[0].text
+    lost = plain(alarm_line(alarms(SCENES["failed_some"](), 0.0), 80)).strip()
+    assert lost == "▲ DONE, exit 3: 12 of 37,774 prompts failed; `run --retry-failed` · q closes"
+
+
+def test_a_pilot_s_end_is_not_called_the_whole_run_s() -> None:
+    pilot = replace(story().datasets[0], state="done", pilot=140, prompts=700, ok=140, failed=0)
+    ended = replace(SCENES["done"](), datasets=(replace(pilot, invalid=0, left=560, in_flight=0),))
+    text = alarms(ended, 0.0)[0].text
+    assert text == (
+        "✓ DONE, exit 0: the pilot is complete: 140 of 700 prompts; "
+        "`run` without --limit goes on · q closes"
+    )
+
+
+def test_a_dataset_that_lost_prompts_is_done_with_a_warning() -> None:
+    view = SCENES["failed_some"]().datasets[3]
+    assert words.dataset_state(view) == words.Word("▲", "DONE", "warn")
+    assert "▲ DONE" in plain(state_line(view, 90, "done"))
+    assert "12 failed" in plain(state_line(view, 90, "done"))
+    assert str(words.dataset_state(SCENES["done"]().datasets[3])) == "✓ DONE"
+
+
+def test_what_was_paused_by_order_does_not_go_on_by_itself() -> None:
+    waits = replace(disk_full(), reason="429")
+    one = alarms(dataset(waits, 3, state="paused"), 0.0)[0].text
+    assert one == ("◆ WAITING; B6_ultrachat is paused: p resumes; the rest goes on by itself: 429")
+    two = alarms(dataset(dataset(waits, 3, state="paused"), 4, state="paused"), 0.0)[0].text
+    assert "B6_ultrachat and 1 more are paused: p resumes them one by one" in two
+    each = replace(paused_run(), paused=False, reason="")
+    assert alarms(each, 0.0)[0].text.endswith("p resumes them one by one")
+
+
+def test_of_an_ended_run_a_verdict_has_its_time_of_day() -> None:
+    ended = replace(story(), state="stopped", exit_code=130)
+    (error, *_) = ended.datasets[3].errors
+    at = fmt.ago(NOW - error.last_at)
+    assert words.verdict(error, words.moment(story())).text == f"RESOLVED {at}"
+    told = f"RESOLVED at {local_hms(error.last_at)}"
+    assert words.verdict(error, words.moment(ended)).text == told
+    counted = replace(error, verdict=None, count=7, recent=0)
+    assert words.verdict(counted, math.inf).text == f"7, last at {local_hms(error.last_at)}"
+
+
+def test_an_ended_run_has_no_present_rate() -> None:
+    for lines in (1, 2):
+        ended = replace(SCENES["done"](), rows_per_s=49.5)
+        text = "\n".join(plain(line) for line in header(ended, 78, lines, 0.0))
+        assert "in flight" not in text
+        assert "/s" not in text
+    assert "rows/s" in plain(header(story(), 118, 1, 0.0)[0])
+
+
 def test_a_frozen_view_says_that_the_run_goes_on() -> None:
     assert "VIEW FROZEN at 14:03:22: the run goes on" in alarms(story(), 0.0, "14:03:22")[0].text
 
 
 def test_errors_of_a_dataset_that_is_not_on_screen_are_still_an_alarm() -> None:
     far = dataset(story(), 5, errors=SCENES["burst"]().datasets[3].errors)
-    assert alarms(far, 0.0)[0].text.startswith("▲ B8_tulu · 5,000 prompts: ACTIVE")
+    assert alarms(far, 0.0)[0].text.startswith(
+        "▲ ACTIVE rate_limit SiliconFlow 402 in the last minute, rising · B8_tulu · 5,000 prompts"
+    )
 
 
 # grades
@@ -456,7 +530,7 @@ def test_of_equal_alarms_the_larger_one_is_said_and_the_others_are_counted() -> 
     found = alarms(dataset(few, 4, errors=(many_,)), 0.0)
     assert ["rate_limit" in alarm.text for alarm in found] == [True, False]
     assert "B5_mtbench" in alarms(snapshot, 0.0)[0].text
-    assert plain(alarm_line(found, 100)).rstrip().endswith("and 1 other")
+    assert plain(alarm_line(found, 100)).rstrip().endswith("+1 cause")
 
 
 @pytest.mark.parametrize("cells", [76, 77, 156])

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 from detailed_run import detailed
-from scripted_run import HandClock, ScriptedRun, dataset, done, draining, skipped
+from scripted_run import (
+    HandClock,
+    ScriptedRun,
+    burst,
+    dataset,
+    done,
+    draining,
+    failed_some,
+    skipped,
+)
 from textual import events
 from textual.pilot import Pilot
 
@@ -35,6 +44,7 @@ from tui.moot import moot
 from tui.overheard import Overheard
 from tui.parting import Exits
 from tui.picture import NOW, story
+from tui.questions import at_stake
 from tui.widgets.canvas import Canvas
 
 
@@ -145,6 +155,66 @@ def test_what_the_engine_decides_is_no_order() -> None:
     told = attached.news(ordered(story(), (1, "skipped [b]\x1b[2J", "screen")))
     assert told.startswith("the run's own screen: skipped [b]")
     assert "\x1b" not in told
+
+
+# where no order is taken
+
+
+async def footer(pilot: Pilot[None]) -> str:
+    await looked(pilot)
+    (canvas,) = pilot.app.screen_stack[0].query("#keys").results(Canvas)
+    return plain(canvas.lines[0])
+
+
+async def test_an_ended_run_offers_no_orders_and_says_what_retries() -> None:
+    run = ScriptedRun(failed_some())
+    async with watching(run) as pilot:
+        shown = await footer(pilot)
+        assert "quit" in shown
+        assert not any(word in shown for word in ("pause", "skip", "throttle"))
+        said = await press(pilot, "4", "r")
+        assert "the run has ended: `run --retry-failed` takes up its 12 failed" in said
+        for key in ("equals_sign", "x"):
+            assert "the run has ended" in await press(pilot, key)
+        assert len(pilot.app.screen_stack) == 1
+        assert run.commands == []
+
+
+async def test_a_viewer_that_only_looks_is_asked_nothing() -> None:
+    def refuse(_: Command) -> str:
+        raise UsageError("attached read-only: no command is sent")
+
+    run = ScriptedRun(detailed(), answer=refuse)
+    async with watching(run, Exits(remote=True, steers=False)) as pilot:
+        assert "pause" not in await footer(pilot)
+        for key in ("x", "equals_sign"):
+            assert "attached read-only: no command is sent" in await press(pilot, key)
+        assert run.commands == []
+        for key in ("s", "r"):
+            assert "not done: " in await press(pilot, key)
+            assert len(pilot.app.screen_stack) == 1
+
+
+async def test_datasets_that_were_paused_one_by_one_are_not_resumed_by_the_run_s_key() -> None:
+    run = ScriptedRun(replace(detailed(), state="paused", paused=False))
+    async with watching(run) as pilot:
+        assert "p resumes them one by one" in await press(pilot, "P")
+        assert run.commands == []
+
+
+@pytest.mark.parametrize(("rows", "word"), [(49, "up to"), (50, "about")])
+def test_a_worst_case_is_not_called_what_it_is_about(rows: int, word: str) -> None:
+    view = replace(story().datasets[3], rows=700 + rows, restored_rows=700, in_flight=190)
+    snapshot = replace(story(), datasets=(view,), in_flight=190, in_flight_cost_usd=3.83)
+    assert at_stake(snapshot) == f"lose the 190 in flight, {word} $3.83 billed"
+
+
+async def test_a_filter_hides_no_alarm() -> None:
+    run = ScriptedRun(burst())
+    async with watching(run) as pilot:
+        await press(pilot, "slash", *"tulu", "enter")
+        (canvas,) = pilot.app.screen_stack[0].query("#alarm").results(Canvas)
+        assert plain(canvas.lines[0]).startswith(" ▲ ACTIVE rate_limit SiliconFlow 402 in the last")
 
 
 # questions that go stale

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 from detailed_run import detailed
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_run import SCENES, burst, paused_run
+from scripted_run import SCENES, burst, dataset
 
 from engine.view.snapshot import EventSeries, FamilySeries, Mark, Series, Snapshot, Spell
 from tui import glyphs
@@ -153,7 +154,7 @@ def test_the_commonest_family_of_a_column_is_shown_and_each_has_its_own_letter()
     families = [counted(240, at=100, failed=n + 3.0, family=name) for n, name in enumerate(names)]
     given_letters = timeline.letters(families)
     assert given_letters == {"rate_limit": "R", "read_timeout": "E", "redirected": "D"}
-    shown = rows(run(errors_by_family=tuple(families)))["errors"]
+    shown = rows(replace(run(errors_by_family=tuple(families)), datasets=()))["errors"]
     assert shown.count("D") == 2, "once on the axis, once in the legend"
     assert "D redirected 5" in shown
 
@@ -216,7 +217,7 @@ def test_a_small_screen_has_two_rows_of_it_and_every_dataset_its_own() -> None:
     text = [plain(line) for line in header(burst(), 78, 5, 0.0)]
     assert text[2].lstrip().startswith("rate")
     assert text[3].lstrip().startswith("errors")
-    assert "R rate_limit 613" in text[3]
+    assert "R rate_limit 612" in text[3]
 
 
 @pytest.mark.parametrize(("lines", "rows_of_header"), [(48, 10), (40, 9), (24, 5), (20, 4)])
@@ -230,12 +231,38 @@ def test_the_axis_gives_way_before_a_dataset_loses_its_line() -> None:
     assert (made.header, len(made.places)) == (4, 17)
 
 
-def test_a_fresh_order_is_told_on_the_small_axis_too() -> None:
+def test_an_order_takes_no_room_from_the_small_axis_legend() -> None:
     strip = plain(timeline.brief(timeline.of_run(story()), 78)[1])
     assert glyphs.HERE in strip
-    assert "pause B7" in strip
-    later = replace(paused_run(), events=EventSeries((Mark(NOW - 400, "skip", "skip B"),)))
-    assert "R rate_limit" in plain(timeline.brief(timeline.of_run(later), 78)[1])
+    assert "pause B7" not in strip
+    assert "R rate_limit" in strip
+
+
+# the number of errors is the run's, whatever the axis still holds
+
+
+def test_failed_attempts_are_counted_over_all_sessions() -> None:
+    errors = burst().datasets[3].errors
+    resumed = dataset(run(), 3, attempt_errors=1_740, errors=errors)
+    others = sum(view.attempt_errors for view in resumed.datasets) - 1_740
+    shown = timeline.full(timeline.of_run(resumed), 158, 1)[1]
+    assert plain(shown)[:18].split() == ["errors", f"{1_740 + others:,}"]
+    small = timeline.brief(timeline.of_run(resumed), 78)[1]
+    assert plain(small)[:18].split() == ["errors", f"{1_740 + others:,}"]
+    own = timeline.full(timeline.of_dataset(resumed, resumed.datasets[3]), 158, 1)[1]
+    assert plain(own)[:18].split() == ["errors", "1,740"]
+
+
+def test_the_legend_has_the_totals_of_families_that_left_the_axis() -> None:
+    bursting = burst().datasets[3].errors
+    late = (*bursting, replace(bursting[0], family="deadline", count=9))
+    resumed = dataset(run(errors_by_family=(counted(240, at=230, failed=4.0),)), 3, errors=late)
+    assert "R rate_limit 612  D deadline 9" in rows(resumed)["errors"]
+
+
+def test_what_only_the_axis_has_is_said_to_be_since_when() -> None:
+    bare = replace(run(errors_by_family=(counted(240, at=230, failed=4.0),)), datasets=())
+    assert re.search(r"since \d\d:\d\d: R rate_limit 4", rows(bare)["errors"])
 
 
 def test_held_spans_are_hatched_on_the_small_axis_where_no_attempt_failed() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from engine import format as fmt
+from engine.errors import ExitCode
 from engine.view.snapshot import DatasetView, ErrorLine, Snapshot
 from tui import glyphs
 from tui.draw import words
@@ -23,8 +25,17 @@ class Alarm(NamedTuple):
     text: str
     weight: float = math.inf
     """How much of it there is: of one level the heaviest is said; what concerns the run is."""
+    short: str = ""
+    """The same in fewer words, for where it does not fit."""
+    kept: int = 0
+    """Characters at its end that stay where it is cut: the next step."""
 
 
+_LEAST = 20
+"""Cells of a cut line's beginning without which its end says nothing."""
+_ADDRESS = re.compile(r"(?: (?:at|from|to|by))? ?[(]?https?://[^\s)]*[^\s).,;:][)]?")
+_HOPELESS = re.compile(r"(the first \d+ prompts all failed), the last with ([^:.]+): ([^.]+)")
+_ENDED_BY = "the endpoint ends the run: "
 _ORDER = ("bad", "warn", "ok", "info")
 
 
@@ -43,7 +54,7 @@ def calm(snapshot: Snapshot) -> str:
     if not total:
         return ""
     recent = sum(error.recent for view in snapshot.datasets for error in view.errors)
-    count = f"{fmt.thousands(failed)} of {fmt.thousands(total)} prompts failed"
+    count = f"{fmt.thousands(failed)} of {fmt.plural(total, 'prompt')} failed"
     now = f"{glyphs.DONE} no errors in the last minute"
     if recent:
         now = f"{fmt.plural(recent, 'failed attempt')} in the last minute"
@@ -74,21 +85,46 @@ def _state_alarm(snapshot: Snapshot, because: str) -> Iterator[Alarm]:
     if not snapshot.in_flight:
         flying = "nothing is in flight"
     if snapshot.state == "waiting":
-        yield Alarm("warn", f"{word}, goes on by itself{because}")
+        yield Alarm("warn", f"{word}{_held(snapshot)}{because}")
     elif snapshot.state == "draining":
         yield Alarm("info", f"{word}, {flying}, nothing new is sent{because}")
     elif snapshot.state == "paused":
-        yield Alarm("info", f"{word}, {flying}, P resumes{because}")
+        # the run's own resume leaves a dataset paused that was paused by itself
+        key = "P resumes" if snapshot.paused else "p resumes them one by one"
+        yield Alarm("info", f"{word}, {flying}, {key}{because}")
     elif snapshot.state == "starting":
         yield Alarm("info", f"{word}{because}")
+
+
+def _held(snapshot: Snapshot) -> str:
+    """What a waiting run needs: nothing, but for the datasets that were paused by order."""
+    paused = [view for view in snapshot.datasets if view.state == "paused"]
+    if not paused:
+        return ", goes on by itself"
+    names = fmt.safe_text(paused[0].name, 24)
+    if len(paused) == 1:
+        return f"; {names} is paused: p resumes; the rest goes on by itself"
+    names += f" and {fmt.thousands(len(paused) - 1)} more"
+    return f"; {names} are paused: p resumes them one by one; the rest goes on by itself"
 
 
 def _ended(snapshot: Snapshot, because: str) -> Alarm:
     code = snapshot.exit_code or 0
     word = words.run_state(snapshot)
     levels = {0: "ok", 1: "bad", 4: "bad"}
-    text = f"{word}, exit {code}: {words.ending(snapshot)}{because}; q closes"
-    return Alarm(levels.get(code, "warn"), text)
+    start = f"{word}, exit {code}: {_why_ended(snapshot, because)}"
+    step = words.next_step(snapshot)
+    end = f"; {step} {glyphs.DOT} q closes" if step else "; q closes"
+    brief = end.replace(words.TAKEN_UP, "")
+    return Alarm(levels.get(code, "warn"), start + end, short=start + brief, kept=len(brief))
+
+
+def _why_ended(snapshot: Snapshot, because: str) -> str:
+    """The ending with its reason; of the endpoint's refusal the cause first, without addresses."""
+    if snapshot.exit_code != ExitCode.ENDPOINT or not because:
+        return words.ending(snapshot) + because
+    why = because.removeprefix(": ").removeprefix(_ENDED_BY)
+    return _HOPELESS.sub(r"\3 (\2): \1", _ADDRESS.sub("", why)).rstrip(".")
 
 
 def _dataset_alarms(view: DatasetView, snapshot: Snapshot) -> Iterator[Alarm]:
@@ -105,12 +141,15 @@ def _dataset_alarms(view: DatasetView, snapshot: Snapshot) -> Iterator[Alarm]:
 
 
 def _error(view: DatasetView, error: ErrorLine, now: float) -> Alarm:
+    """Verdict, count and age first: they stay where the line is cut."""
     word = words.verdict(error, now)
     cure = error.action or error.evidence
     tail = f": {fmt.safe_text(cure)}" if cure else ""
-    verdict, _, count = word.text.partition(" ")
-    what = f"{verdict} {words.cause(error)}{', ' + count if count else ''}"
-    text = f"{word.glyph} {words.label(view)}: {what}{tail}"
+    count = f"{fmt.thousands(error.count)}, last {fmt.ago(max(0.0, now - error.last_at))}"
+    if error.verdict == "ACTIVE" and error.recent:
+        count = word.text.removeprefix("ACTIVE ")
+    what = f"{error.verdict} {words.cause(error)} {count}"
+    text = f"{word.glyph} {what} {glyphs.DOT} {words.label(view)}{tail}"
     level = "bad" if error.verdict == "STRUCTURAL" else "warn"
     return Alarm(level, text, error.recent or error.count / 1e9)
 
@@ -119,7 +158,16 @@ def alarm_line(found: list[Alarm], cells: int, calm: str = "") -> Line:
     """The worst alarm as a strip of its colour, with the number of the others; else `calm`, dim."""
     if not found:
         return exactly((Span(f" {calm}", "dim"),), cells)
-    worst = found[0]
-    more = f" and {fmt.plural(len(found) - 1, 'other')} " if len(found) > 1 else " "
-    text = fmt.pad(f" {worst.text}", max(0, cells - len(more)))
+    worst, more = found[0], f" {_others(found[1:])} " if len(found) > 1 else " "
+    room = max(0, cells - len(more) - 1)
+    text = worst.text if fmt.width(worst.text) <= room else worst.short or worst.text
+    if fmt.width(text) > room > worst.kept + _LEAST:
+        start, end = text[: len(text) - worst.kept], text[len(text) - worst.kept :]
+        text = fmt.clip(start, room - fmt.width(end)) + end
+    text = fmt.pad(f" {text}", max(0, cells - len(more)))
     return exactly((Span(text + more, f"alarm_{worst.level}", bold=True),), cells)
+
+
+def _others(found: list[Alarm]) -> str:
+    causes = all(alarm.weight < math.inf for alarm in found)
+    return f"+{fmt.plural(len(found), 'cause')}" if causes else f"+{fmt.thousands(len(found))} more"

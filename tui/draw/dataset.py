@@ -35,6 +35,10 @@ def state_line(view: DatasetView, cells: int, run: RunState) -> Line:
         field(f"{fmt.percent(finished, view.prompts):>4}", bold=view.state != "queued"),
         field(f"{fmt.thousands(finished):>{len(total)}} of {total}", rank=2),
     ]
+    if view.state == "done":
+        lost = ((view.failed, "failed"), (view.invalid, "invalid"))
+        said = ", ".join(f"{fmt.thousands(count)} {word}" for count, word in lost if count)
+        right.insert(0, field(said, "warn", 1))
     if view.state in LIVE:
         eta = f"{fmt.duration(view.eta_s):>8}{words.limit_of(view) if view.eta_s else ''}"
         right.append(Field((Span("ETA", "dim"), Span(eta)), 1))

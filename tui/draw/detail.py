@@ -41,7 +41,7 @@ def _joined(sections: Sequence[list[Line]]) -> list[Line]:
 
 
 def _work(snapshot: Snapshot, view: DatasetView, cells: int, tall: int) -> list[list[Line]]:
-    now = snapshot.heartbeat_at
+    now = words.moment(snapshot)
     return [
         _summary(snapshot, view, cells),
         timeline.full(timeline.of_dataset(snapshot, view), cells, tall),
@@ -183,7 +183,9 @@ def quality(view: DatasetView, cells: int) -> list[Line]:
     ]
     lines.append(_listed("flags", flags, "warn", cells))
     lines.append(_listed("finish", reasons, "text", cells))
-    exportable = f"{fmt.thousands(view.exportable_tokens)} tokens: engine or matched, no flag"
+    tokens = view.exportable_tokens
+    known = "?" if tokens is None else fmt.thousands(tokens)
+    exportable = f"{known} tokens: engine or matched, no flag"
     lines.append(_listed("export", [exportable], "text", cells))
     return lines
 

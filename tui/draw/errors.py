@@ -44,7 +44,7 @@ def gauge_bar(view: DatasetView, cells: int) -> Line:
     rate = view.attempts
     last = Span(f"last {fmt.coarse(rate.recent_s)} ", "dim")
     name = "all sessions" if view.restored_rows else "all"
-    overall = f"{name} {fmt.thousands(rate.failed)} of {fmt.thousands(rate.total)} attempts"
+    overall = f"{name} {fmt.thousands(rate.failed)} of {fmt.plural(rate.total, 'attempt')}"
     if not rate.recent_total:
         none = (Span(" " * LABEL), last, Span("no attempts" if rate.total else "", "dim"))
         return arrange(cells, [Field(none)], [field(overall, "dim", 2)])

@@ -56,7 +56,7 @@ def body(snapshot: Snapshot, cells: int, cursor: Item) -> Drawn:
             if error is None:
                 lines.append(_heading(number, view, cells, chosen=item == cursor, here=here))
             else:
-                full = full_error(error, cells, snapshot.heartbeat_at, chosen=item == cursor)
+                full = full_error(error, cells, words.moment(snapshot), chosen=item == cursor)
                 lines += full if here else full[:1]
             if item == cursor:
                 first, last = begin, len(lines) - 1

@@ -78,7 +78,7 @@ def header(snapshot: Snapshot, cells: int, rows: int, age_s: float) -> list[Line
 def _one(snapshot: Snapshot, cells: int) -> Line:
     word = words.run_state(snapshot)
     total = totals(snapshot.datasets)
-    count = f"{fmt.thousands(total.finished)} of {fmt.thousands(total.prompts)} prompts"
+    count = f"{fmt.thousands(total.finished)} of {fmt.plural(total.prompts, 'prompt')}"
     left = [
         field(str(word), word.role, bold=True),
         field(fmt.percent(total.finished, total.prompts), bold=True),
@@ -88,25 +88,34 @@ def _one(snapshot: Snapshot, cells: int) -> Line:
     cap = snapshot.max_cost_usd
     spent = [Span(fmt.money(snapshot.cost_usd), bold=True)]
     spent += [Span(f" of {fmt.money(cap)}", "dim")] if cap is not None else []
+    flying, speed = _pace(snapshot)
     right = [
-        field(f"{fmt.thousands(snapshot.in_flight)} in flight", rank=5),
-        field(fmt.rate(snapshot.rows_per_s), rank=4),
+        field(flying, rank=5),
+        field(speed, rank=4),
         *(item._replace(rank=3) for item in _eta(snapshot)),
         Field(tuple(spent), 0 if cells >= _NARROW else 1),
     ]
     return arrange(cells, left, right, gap="  " if cells >= _ROOMY else " ")
 
 
+def _pace(snapshot: Snapshot) -> tuple[str, str]:
+    """What is in flight and how fast it comes back; an ended run has neither."""
+    if snapshot.exit_code is not None:
+        return "", ""
+    speed = fmt.rate(snapshot.rows_per_s).removesuffix("/s")
+    return f"{fmt.thousands(snapshot.in_flight)} in flight", f"{speed} rows/s"
+
+
 def _brief(snapshot: Snapshot, cells: int) -> Line:
     total = totals(snapshot.datasets)
-    count = f"{fmt.thousands(total.finished)} of {fmt.thousands(total.prompts)} prompts"
+    count = f"{fmt.thousands(total.finished)} of {fmt.plural(total.prompts, 'prompt')}"
     count += total.left_out
-    flying = f"{fmt.thousands(snapshot.in_flight)} in flight"
+    flying, speed = _pace(snapshot)
     left = [
         field(fmt.percent(total.finished, total.prompts), bold=True),
         field(count, rank=1),
         field(flying, rank=3),
-        field(fmt.rate(snapshot.rows_per_s), rank=2),
+        field(speed, rank=2),
     ]
     return arrange(cells, left, [_cost(snapshot)])
 

@@ -17,6 +17,7 @@ LEGEND: list[Line] = [
         "chart", f"from zero up to max; {glyphs.ZERO} nothing came; {glyphs.GAP} work was paused"
     ),
     _note("errors row", "the commonest family's letter: small few, capital many, reversed most"),
+    _note("", "its number and its legend count all sessions, not only what the row shows"),
     _note("limit row", "the lowest limit of each column, against the highest shown"),
     _note("orders row", "p pause  r resume  t throttle  s skip  u unskip  x exclude  i include"),
     _note("", "f retry failed  d drain  X stop; P R the whole run; 2 to 9 so many"),

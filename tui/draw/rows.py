@@ -106,7 +106,8 @@ def _rest(view: DatasetView) -> Field:
     """How long it will take, or what it cost."""
     if view.state in dataset.LIVE:
         return Field((Span("ETA ", "dim"), Span(f"{fmt.duration(view.eta_s):>7}")), 2)
-    return field(fmt.money(view.cost_usd) if view.rows else "", rank=2)
+    pilot = f"pilot of {fmt.thousands(view.pilot)} " if view.pilot and view.state == "done" else ""
+    return field(pilot + (fmt.money(view.cost_usd) if view.rows else ""), rank=2)
 
 
 def _second(view: DatasetView, cells: int) -> Line:

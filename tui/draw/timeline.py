@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -22,8 +23,6 @@ _NOTES = ((100, 34), (56, 24), (0, 0))
 _FEW = 3
 _MANY, _MOST = 0.02, 0.2
 """Failed attempts of a column's attempts from which its letter is a capital, and reversed."""
-_FRESH_S = 90.0
-"""How long an order stands beside the axis where its note shares the line with the errors'."""
 _LETTERS = {
     "pause": "p",
     "resume": "r",
@@ -51,43 +50,51 @@ class Track(NamedTuple):
     role: str
     families: Sequence[FamilySeries]
     letters: Mapping[str, str]
+    failed: int
+    """Failed attempts of all sessions: the axis holds only what is recent."""
+    totals: Mapping[str, int]
+    """The same by family."""
     limit: Series
     limit_now: int
     marks: Sequence[Mark]
     spells: Sequence[Spell]
-    now: float
 
 
 def of_run(snapshot: Snapshot) -> Track:
     """The whole run's axis."""
+    totals = _totals(snapshot.datasets)
     return Track(
         rate=snapshot.rate,
         rate_now=None if snapshot.exit_code is not None else snapshot.rows_per_s,
         role="bar",
         families=snapshot.errors_by_family,
-        letters=letters(snapshot.errors_by_family),
+        letters=letters(snapshot.errors_by_family, totals),
+        failed=sum(view.attempt_errors for view in snapshot.datasets),
+        totals=totals,
         limit=snapshot.limit_series,
         limit_now=snapshot.limit,
         marks=snapshot.events.marks,
         spells=snapshot.events.spells,
-        now=snapshot.heartbeat_at,
     )
 
 
 def of_dataset(snapshot: Snapshot, view: DatasetView) -> Track:
     """One dataset's axis: its own numbers, the run's limit, and the orders that concern it."""
-    marks = snapshot.events.marks
+    marks, totals = snapshot.events.marks, _totals((view,))
     return Track(
         rate=view.rate,
         rate_now=None if snapshot.exit_code is not None else view.rows_per_s,
         role="paused" if view.state == "paused" else "bar",
         families=view.errors_by_family,
-        letters=letters([*snapshot.errors_by_family, *view.errors_by_family]),
+        letters=letters(
+            [*snapshot.errors_by_family, *view.errors_by_family], _totals(snapshot.datasets)
+        ),
+        failed=view.attempt_errors,
+        totals=totals,
         limit=snapshot.limit_series,
         limit_now=snapshot.limit,
         marks=[mark for mark in marks if mark.dataset in {None, view.name}],
         spells=[*view.events.spells, *snapshot.events.spells],
-        now=snapshot.heartbeat_at,
     )
 
 
@@ -100,7 +107,7 @@ def full(track: Track, cells: int, rows: int) -> list[Line]:
     strip = _joined(_cells(track, made, shown, errors))
     return [
         *lines.rate(track, made, shown, rows),
-        lines.row("errors", _failed(errors), strip, _legend(track, made, errors)),
+        lines.row("errors", fmt.thousands(track.failed), strip, _legend(track, made, errors)),
         lines.row("limit", fmt.thousands(track.limit_now), *_limit(track, made)),
         lines.row("orders", "", _orders(track, made), _latest(track, made)),
         lines.row("", "", (Span(axis.clock(made), "dim"),)),
@@ -120,13 +127,10 @@ def brief(track: Track, cells: int) -> list[Line]:
     for mark in track.marks:
         if (column := made.column(mark.at)) >= 0:
             strip[column] = Span(glyphs.HERE, "accent", bold=True)
-    newest = track.marks[-1] if track.marks else None
-    said = _legend(track, made, errors)
-    if newest is not None and (track.now - newest.at < _FRESH_S or not errors):
-        said = _told(newest, glyphs.HERE)
+    failed, said = fmt.thousands(track.failed), _legend(track, made, errors)
     return [
         *lines.rate(track, made, shown, 1),
-        lines.row("errors", _failed(errors), _joined(strip), said),
+        lines.row("errors", failed, _joined(strip), said),
     ]
 
 
@@ -165,25 +169,32 @@ def _room(cells: int) -> tuple[int, int]:
     return max(1, cells - LABEL - _VALUE - note), note
 
 
-def letters(families: Iterable[FamilySeries]) -> dict[str, str]:
-    """A letter for each family, the first of its name that no earlier family has."""
+def letters(families: Iterable[FamilySeries], more: Iterable[str] = ()) -> dict[str, str]:
+    """A letter for each family, the first of its name that no earlier family has.
+
+    `more` are families that have no series here: those of earlier sessions.
+    """
     given: dict[str, str] = {}
-    for each in families:
-        if each.family not in given:
-            name = [char for char in each.family.upper() if char.isascii() and char.isalpha()]
+    for family in (*(each.family for each in families), *more):
+        if family not in given:
+            name = [char for char in family.upper() if char.isascii() and char.isalpha()]
             free = (char for char in name if char not in given.values())
-            given[each.family] = next(free, "#")
+            given[family] = next(free, "#")
     return given
+
+
+def _totals(datasets: Iterable[DatasetView]) -> dict[str, int]:
+    """Failed attempts of all sessions by family."""
+    totals: Counter[str] = Counter()
+    for error in (error for view in datasets for error in view.errors):
+        totals[error.family] += error.count
+    return totals
 
 
 def _by_family(track: Track, made: axis.Grid) -> _Errors:
     """Failed attempts of each column, of the families that have any."""
     found = ((each.family, axis.sums(made, each.counts)) for each in track.families)
     return [(family, counts) for family, counts in found if any(counts)]
-
-
-def _failed(errors: _Errors) -> str:
-    return fmt.thousands(sum(sum(counts) for _, counts in errors))
 
 
 def _cells(
@@ -211,9 +222,17 @@ def _level(failed: int, rows: float) -> int:
 
 
 def _legend(track: Track, made: axis.Grid, errors: _Errors) -> str:
-    ranked = sorted(((sum(counts), family) for family, counts in errors), reverse=True)
-    if not ranked:
+    """What the letters mean, with the totals of all sessions; the axis' own where those lack."""
+    seen = {family: sum(counts) for family, counts in errors}
+    if track.totals:
+        return _named(track, {**seen, **track.totals})
+    if not seen:
         return f"none since {local_hm(made.begin)}" if made.columns else ""
+    return f"since {local_hm(made.begin)}: {_named(track, seen)}"
+
+
+def _named(track: Track, counted: Mapping[str, int]) -> str:
+    ranked = sorted(((count, family) for family, count in counted.items()), reverse=True)
     return "  ".join(
         f"{track.letters[family]} {fmt.safe_text(family, 24)} {fmt.thousands(count)}"
         for count, family in ranked

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from engine import format as fmt
+from engine.clock import local_hms
 from engine.errors import ExitCode
 from engine.view.snapshot import DatasetView, ErrorLine, Forecast, RunState, Snapshot
 from tui import glyphs
@@ -70,6 +72,8 @@ def dataset_state(view: DatasetView, run: RunState = "running") -> Word:
     """
     if view.state == "running" and run in _HELD:
         return _HELD[run]
+    if view.state == "done" and (view.failed or view.invalid):
+        return _DONE_WITH_LOSSES
     return _STALLED if silence_s(view) >= STALL_S else _DATASET[view.state]
 
 
@@ -98,15 +102,25 @@ def worst_first(errors: tuple[ErrorLine, ...]) -> list[ErrorLine]:
     return sorted(errors, key=lambda line: (_RANK[line.verdict], -line.recent, -line.last_at))
 
 
+def moment(snapshot: Snapshot) -> float:
+    """Up to when ages are counted, in epoch seconds; infinite once the run has ended."""
+    return snapshot.heartbeat_at if snapshot.exit_code is None else math.inf
+
+
 def verdict(line: ErrorLine, now: float) -> Word:
-    """The verdict in words: `RESOLVED 4m ago`, `ACTIVE 12 in the last minute, rising`."""
+    """The verdict in words: `RESOLVED 4m ago`, `ACTIVE 12 in the last minute, rising`.
+
+    `now` is the `moment`: where it has ended, an age would stand still, and a time of day is said.
+    """
     if line.verdict == "STRUCTURAL":
         return Word(glyphs.STRUCTURAL, "STRUCTURAL", "bad")
     if line.verdict == "ACTIVE":
         trend = f", {line.trend}" if line.trend else ""
         count = fmt.thousands(line.recent)
         return Word(glyphs.ACTIVE, f"ACTIVE {count} in the last minute{trend}", "warn")
-    last = fmt.ago(max(0.0, now - line.last_at))
+    last = f"at {local_hms(line.last_at)}"
+    if now != math.inf:
+        last = fmt.ago(max(0.0, now - line.last_at))
     if line.verdict == "RESOLVED":
         return Word(glyphs.RESOLVED, f"RESOLVED {last}", "ok")
     role = "warn" if line.recent else "dim"
@@ -142,15 +156,46 @@ _ENDINGS = {
 def ending(snapshot: Snapshot) -> str:
     """What the run's exit code says (DESIGN §5), with the prompts that it is about."""
     code = snapshot.exit_code
-    total = sum(view.prompts for view in snapshot.datasets)
+    total = fmt.plural(sum(view.prompts for view in snapshot.datasets), "prompt")
     if code == ExitCode.INCOMPLETE:
-        lost = sum(view.failed + view.invalid for view in snapshot.datasets)
-        return f"{fmt.thousands(lost)} of {fmt.plural(total, 'prompt')} failed or were invalid"
+        return _losses(snapshot, total)
     if code == ExitCode.INTERRUPTED:
         left = sum(view.left + view.in_flight for view in snapshot.datasets)
-        return f"{fmt.thousands(left)} of {fmt.plural(total, 'prompt')} are left"
+        return f"{fmt.thousands(left)} of {total} are left"
+    if code == ExitCode.OK and _pilot(snapshot):
+        finished = fmt.thousands(sum(map(done, snapshot.datasets)))
+        return f"the pilot is complete: {finished} of {total}"
     known = {int(member): text for member, text in _ENDINGS.items()}
     return known.get(code or 0, "ended")
+
+
+def _losses(snapshot: Snapshot, total: str) -> str:
+    failed = sum(view.failed for view in snapshot.datasets)
+    invalid = sum(view.invalid for view in snapshot.datasets)
+    if not invalid:
+        return f"{fmt.thousands(failed)} of {total} failed"
+    return f"{fmt.thousands(failed + invalid)} of {total} failed or were invalid"
+
+
+TAKEN_UP = " takes them up"
+
+
+def next_step(snapshot: Snapshot) -> str:
+    """What an ended run leaves to do, and how; empty where it is complete."""
+    code = snapshot.exit_code
+    if code == ExitCode.OK:
+        return "`run` without --limit goes on" if _pilot(snapshot) else ""
+    lost = any(view.failed for view in snapshot.datasets)
+    if code == ExitCode.INCOMPLETE or (code == ExitCode.ENDPOINT and lost):
+        return f"`run --retry-failed`{TAKEN_UP}" if lost else ""
+    if code == ExitCode.COST_CAP:
+        return "raise max_cost_usd: the next run goes on"
+    return "the next run goes on"
+
+
+def _pilot(snapshot: Snapshot) -> bool:
+    """Whether prompts are left because only the first ones were asked for."""
+    return any(view.pilot is not None and view.left for view in snapshot.datasets)
 
 
 def expected_usd(known: Forecast) -> str:

@@ -56,6 +56,8 @@ class Steered(Screen[None], inherit_bindings=False):
     def live_keys(self, *, every_key: bool = False) -> list[Key]:
         """The keys that do something now."""
         live = [active.binding for active in self.active_bindings.values() if active.enabled]
+        if self._deaf():
+            live = [one for one in live if one.action.partition("(")[0] not in steering.ACTIONS]
         declared = [one for one in self.BINDINGS if isinstance(one, Binding)]
         return keys.live(live, every_key=every_key, declared=declared)
 
@@ -78,6 +80,19 @@ class Steered(Screen[None], inherit_bindings=False):
         self.app.pop_screen()
 
     # steering
+
+    def _deaf(self, command: Command | None = None) -> str:
+        """Why no order is taken here; empty where one is."""
+        steers = self.desk.viewer.exits.steers
+        return steering.deaf(self.desk.helm.snapshot(), command, steers=steers)
+
+    def _refuses(self, command: Command | None = None) -> bool:
+        """Whether there is nothing to ask, as no order is taken; says why on the message line."""
+        reason = self._deaf(command)
+        if reason:
+            self.desk.helm.say(reason, "warn")
+            self.refresh_view()
+        return bool(reason)
 
     def action_pause(self) -> None:
         """Pause or resume the chosen dataset."""
@@ -104,6 +119,9 @@ class Steered(Screen[None], inherit_bindings=False):
     def action_number(self) -> None:
         """Ask for the ceiling."""
         from tui.screens.dialogs import NumberScreen
+
+        if self._refuses():
+            return
 
         def decided(limit: int | None) -> None:
             if limit is not None:
@@ -146,6 +164,8 @@ class Steered(Screen[None], inherit_bindings=False):
         """Ask which provider to leave out, or to let in again."""
         from tui.screens import providers
 
+        if self._refuses():
+            return
         providers.choose(self.app, self.desk, self.turn)
         self.refresh_view()
 
@@ -303,7 +323,10 @@ class Steered(Screen[None], inherit_bindings=False):
 
     def ask_for(self, question: questions.Question, command: Command) -> None:
         """Ask, and send the command on yes."""
-        self.ask(question, {"yes": lambda: self.desk.helm.order(command)}, command)
+        if not self.desk.viewer.exits.steers:
+            self.desk.helm.order(command)  # who takes no orders says so, and nothing is asked
+        elif not self._refuses(command):
+            self.ask(question, {"yes": lambda: self.desk.helm.order(command)}, command)
 
     def ask(
         self,

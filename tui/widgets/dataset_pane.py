@@ -57,10 +57,10 @@ class DatasetPane(Canvas):
         cells, lines = place.inner
         if not place.boxed:
             row = rows.Row(place.number + 1, columns, chosen, run.state)
-            self.paint(rows.dense(view, cells, lines, run.heartbeat_at, row))
+            self.paint(rows.dense(view, cells, lines, words.moment(run), row))
             return
         self._entitle(view, place, chosen=chosen)
-        self.paint(pane(view, cells, lines, run.heartbeat_at, run.state))
+        self.paint(pane(view, cells, lines, words.moment(run), run.state))
 
     def _entitle(self, view: DatasetView, place: Place, *, chosen: bool) -> None:
         key = f" {words.key_of(place.number + 1)} "
