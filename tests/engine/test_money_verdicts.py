@@ -176,7 +176,7 @@ def test_a_burst_is_called_resolved_while_the_run_goes_on(tmp_path: Path) -> Non
         assert process.running
         error = desk.files.status()["datasets"][0]["errors"][0]
         assert re.search(
-            r", none for \d+ s; (all \d+ prompts|\d+ of these prompts) have succeeded since"
+            r", none for \d+ s; (all \d+ prompts|\d+ of these prompts) (has|have) succeeded since"
             r"(, \d+ waits?)?$",
             error["evidence"],
         )
