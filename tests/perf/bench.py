@@ -26,6 +26,8 @@ ROWS = 100_000
 DATASETS = 6
 SCREEN_HZ = 4
 COLUMNS, LINES = 160, 48
+OTHERS = {4: "audits.py", 5: "resume.py"}
+"""Tables with scripts of their own."""
 
 
 class Bench:
@@ -122,7 +124,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round")
     parser.add_argument("--rounds", type=int, default=3, help="the table shows medians of these")
-    parser.add_argument("--groups", default="1,2,3", help="which groups of cases")
+    parser.add_argument(
+        "--groups",
+        default="1,2,3,4,5",
+        help="1 to 3: cases; 4: verify and export; 5: resume, memory",
+    )
     parser.add_argument("--kinds", default="", help="only cases whose name is among these")
     return parser.parse_args()
 
@@ -145,7 +151,8 @@ def _measure(group: Group, folder: Path, arguments: argparse.Namespace) -> None:
 def main() -> None:
     """Run the chosen groups and print their tables."""
     arguments = _arguments()
-    chosen = [groups()[int(number) - 1] for number in arguments.groups.split(",")]
+    numbers = [int(number) for number in arguments.groups.split(",")]
+    chosen = [groups()[number - 1] for number in numbers if number not in OTHERS]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         lines = (json.dumps({"prompt": prompt_text(n)}) + "\n" for n in range(ROWS))
@@ -154,6 +161,9 @@ def main() -> None:
             _measure(group, folder, arguments)
             sys.stdout.write(group.table() + "\n\n")
             sys.stdout.flush()
+    for number in numbers:
+        if number in OTHERS:
+            subprocess.run([sys.executable, str(HERE / OTHERS[number])], check=True)
 
 
 if __name__ == "__main__":
