@@ -74,6 +74,7 @@ def hostile(text: str) -> Snapshot:
     )
 
 
+@pytest.mark.slow
 async def test_hostile_text_is_shown_in_its_place() -> None:
     run = ScriptedRun(story())
     app = EaglegenApp(run, clock=HandClock())
@@ -133,6 +134,7 @@ async def test_hostile_text_on_every_other_screen(
         check_canvases(app.screen, HOSTILE[-1])
 
 
+@pytest.mark.slow
 async def test_a_hostile_dataset_s_rows_cannot_be_read_and_nothing_breaks() -> None:
     run = ScriptedRun(story())
     app = EaglegenApp(run, clock=HandClock())
@@ -193,6 +195,7 @@ def plain_of(app: EaglegenApp) -> str:
     return " ".join(plain(line) for canvas in canvases for line in canvas.lines)
 
 
+@pytest.mark.slow
 async def test_hostile_names_in_the_pickers_and_orders_of_others() -> None:
     run = ScriptedRun(story())
     app = EaglegenApp(run, clock=HandClock(), exits=Exits(remote=True))

@@ -153,6 +153,7 @@ def test_six_moving_datasets_cost_less_than_4_kb_a_frame(opened: list[Terminal])
     assert len(terminal.sent) - before < 6 * 4000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", ["\r", "\rG", "e"])
 def test_the_other_screens_cost_no_more(opened: list[Terminal], keys: str) -> None:
     """Counted from one header to the next: the dataset screen at both its ends, the failures."""
@@ -187,6 +188,7 @@ def test_a_signal_drains_and_the_terminal_is_given_back(
     assert b"\x1b[?25h" in terminal.sent
 
 
+@pytest.mark.slow
 def test_a_terminal_that_stops_reading_stops_neither_keys_nor_signals(
     opened: list[Terminal], tmp_path: Path
 ) -> None:
