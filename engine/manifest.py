@@ -34,7 +34,6 @@ from engine.rules.sentences import sentences
 
 Turns = Literal["all", "first", "last"]
 Api = Literal["auto", "openrouter", "vllm", "sglang", "openai"]
-TOKENIZERS = ("kimi-k2.5", "kimi-k2.6", "kimi-k2-thinking", "none")
 _MOST_PROMPTS, _MOST_TOKENS, _MOST_USD = 10**10, 10**15, 10**9
 _MOST_SECONDS = 30 * 86_400
 """Bounds that a typing error passes and no run does; run.json holds 64 bits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -362,6 +363,8 @@ def _with_address(arguments: list[str]) -> list[str]:
 
 def main() -> None:
     """The console script: errors as one readable sentence, never a traceback with locals."""
+    for bars in ("HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS"):
+        os.environ.setdefault(bars, "1")  # they would be drawn over the screen
     try:
         with ending_early():
             app(_with_address(sys.argv[1:]))

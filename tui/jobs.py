@@ -212,8 +212,3 @@ def _recent(plan: Plan, path: Path | None) -> Recent:
         started_at=SystemClock().wall(),
         options={**added, "output": output},
     )
-
-
-def quiet_environment() -> None:
-    """Keep libraries from writing progress bars into our stderr."""
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")

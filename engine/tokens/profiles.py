@@ -45,7 +45,6 @@ class Profile:
     leans_spaced: bool = False
     """Whether more of its rows are spaced than verbatim, agreed on or not."""
     decisive: int = 0
-    trimmed_votes: int = 0
 
     @property
     def name(self) -> str:
@@ -124,7 +123,6 @@ class ProfileTally:
             end_disputed=disputed,
             leans_spaced=every["spaced"] > every["verbatim"],
             decisive=every.total(),
-            trimmed_votes=every["trimmed"],
         )
 
     def _remember(self, votes: tuple[tuple[bool, Vote], ...]) -> None:

@@ -16,7 +16,7 @@ from engine.tokens.tool_calls import native_section
 
 SPACED = Profile(reading="spaced", decisive=300)
 VERBATIM = Profile(reading="verbatim", decisive=300)
-TRIMMER = Profile(trims=True, decisive=300, trimmed_votes=30)
+TRIMMER = Profile(trims=True, decisive=300)
 END = "<|im_end|>"
 SECTION = (
     "<|tool_calls_section_begin|><|tool_call_begin|>functions.now:0<|tool_call_argument_begin|>"
