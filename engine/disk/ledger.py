@@ -90,12 +90,12 @@ class Ledger:
 
     def done(self, key: str, turn: int) -> bool:
         """Whether this generation has its row."""
-        return self._place(generation_number(prompt_number(key), turn)) is not None
+        return self.place(generation_number(prompt_number(key), turn)) is not None
 
     def offset(self, identifier: str) -> int:
         """Where a row begins in rows.jsonl, in bytes; KeyError where there is none."""
         key, turn = split_id(identifier)
-        place = self._place(generation_number(prompt_number(key), turn))
+        place = self.place(generation_number(prompt_number(key), turn))
         if place is None:
             raise KeyError(identifier)
         return place
@@ -136,7 +136,8 @@ class Ledger:
         else:
             self.prompts.values[self.prompts.find(prompt)] = _CUT
 
-    def _place(self, generation: int) -> int | None:
+    def place(self, generation: int) -> int | None:
+        """The byte offset of a generation's row in rows.jsonl; None where it has none."""
         offset = self.new_generations.get(generation)
         if offset is None and (place := self.generations.find(generation)) >= 0:
             return self.generations.values[place]
@@ -158,7 +159,7 @@ def fold_row(ledger: Ledger, row: dict[str, Any], offset: int) -> int:
     prompt = prompt_number(key)
     generation = generation_number(prompt, turn)
     request = request_number(generation, row.get("attempts") or 1)
-    if ledger._place(generation) is not None:  # noqa: SLF001 - its own module
+    if ledger.place(generation) is not None:
         ledger.doubled += 1
         return request
     ledger.add(prompt, generation, offset, cut=row["finish_reason"] == "length")

@@ -176,7 +176,8 @@ def _from_edge(code: int, signs: ErrorSigns) -> bool:
     """A refusal by what stands in front of the endpoint, rather than by the endpoint."""
     if code in {403, 429}:
         return "<html" in signs.text or bool(_EDGE.search(signs.text))
-    return code == 503 and bool(re.search(r"error code: 10\d\d|\b1015\b", signs.text))  # noqa: PLR2004
+    edge = re.search(r"error code: 10\d\d|\b1015\b", signs.text)
+    return edge is not None and code == 503  # noqa: PLR2004 - Cloudflare's own refusal
 
 
 def _bad_request(signs: ErrorSigns) -> Ruling:

@@ -161,7 +161,8 @@ def _refused(status: int) -> bool:
 
     Not so the time-outs (408, 499, 504, 524), where the provider may have gone on, nor the 500s.
     """
-    return (300 <= status < 500 and status not in {408, 499}) or status in {503, 529}  # noqa: PLR2004
+    client = 300 <= status < 500  # noqa: PLR2004 - HTTP's redirects and refusals
+    return (client and status not in {408, 499}) or status in {503, 529}
 
 
 _OURS = {"CancelledError": "cancelled", "Deadline": "deadline", "Stalled": "stalled"}
